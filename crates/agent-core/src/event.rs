@@ -1,0 +1,317 @@
+//! What happened, with coordinates, for people and programs that watch.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::step::Repair;
+use crate::{
+    CallId, Diagnostic, EntryId, Finish, ModelErrorKind, ParkKind, SessionId, StepNo, TerminalReason, TurnId,
+    Usage,
+};
+
+/// One event (requirement L9). As JSON: `{"type", "seq"?, "session", "turn"?, "step"?, "data"}`.
+///
+/// A durable event has a `seq`, free of gaps in its session and given at commit; a delta has none and is live
+/// only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::exhaustive_structs, reason = "the envelope is a contract with consumers")]
+pub struct Event {
+    /// Number of a durable event in its session, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// The session.
+    pub session: SessionId,
+    /// The turn, for events inside one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The step, for events inside one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepNo>,
+    /// What happened.
+    #[serde(flatten)]
+    pub body: EventBody,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+#[non_exhaustive]
+pub enum EventBody {
+    /// The first event of a session.
+    #[serde(rename = "session.started")]
+    SessionStarted {
+        /// The model's name.
+        model: String,
+    },
+    /// A turn began.
+    #[serde(rename = "turn.started")]
+    TurnStarted {},
+    /// The user's message entered the history.
+    #[serde(rename = "message.received")]
+    MessageReceived {
+        /// Where it stands.
+        entry: EntryId,
+        /// Its words.
+        text: String,
+    },
+    /// A step begins; tools are assembled after this.
+    #[serde(rename = "step.started")]
+    StepStarted {},
+    /// Words arrive.
+    #[serde(rename = "text.delta")]
+    TextDelta {
+        /// Which try of the model call.
+        attempt: u32,
+        /// Which block.
+        index: u32,
+        /// The words.
+        text: String,
+    },
+    /// Thinking arrives.
+    #[serde(rename = "reasoning.delta")]
+    ReasoningDelta {
+        /// Which try of the model call.
+        attempt: u32,
+        /// Which block.
+        index: u32,
+        /// The thinking.
+        text: String,
+    },
+    /// The input of a call arrives.
+    #[serde(rename = "tool_input.delta")]
+    ToolInputDelta {
+        /// Which try of the model call.
+        attempt: u32,
+        /// Which block.
+        index: u32,
+        /// The call, as the provider names it.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// The next piece of JSON.
+        json: String,
+    },
+    /// What was streamed in an attempt is void (requirement M11).
+    #[serde(rename = "tombstone")]
+    Tombstone {
+        /// The void attempt.
+        attempt: u32,
+        /// Its message id, where known.
+        message: Option<String>,
+        /// Why, for example `streaming_fallback`.
+        reason: String,
+    },
+    /// The model asks for these calls to be executed.
+    #[serde(rename = "actions.requested")]
+    ActionsRequested {
+        /// The calls, in order.
+        calls: Vec<ActionCall>,
+    },
+    /// One call has its result; also an invalid, refused or cancelled one.
+    #[serde(rename = "action.result")]
+    ActionResult {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// How it went.
+        outcome: ActionOutcome,
+        /// The beginning of its output.
+        preview: String,
+        /// Length of the whole output in bytes.
+        bytes: u64,
+    },
+    /// People are asked for something.
+    #[serde(rename = "input.requested")]
+    InputRequested {
+        /// What for.
+        kind: ParkKind,
+        /// The calls concerned.
+        calls: Vec<ActionCall>,
+        /// The words to show.
+        prompt: String,
+    },
+    /// A sign-in is needed.
+    #[serde(rename = "authorization.required")]
+    AuthorizationRequired {
+        /// The call that needs it.
+        call: CallId,
+        /// Where to sign in.
+        url: String,
+    },
+    /// A compaction begins.
+    #[serde(rename = "compaction.requested")]
+    CompactionRequested {
+        /// Tokens before.
+        before: u64,
+        /// Which tier.
+        tier: String,
+    },
+    /// A compaction ended.
+    #[serde(rename = "compaction.completed")]
+    CompactionCompleted {
+        /// Tokens before.
+        before: u64,
+        /// Tokens after.
+        after: u64,
+        /// Which tier.
+        tier: String,
+        /// How long it took.
+        millis: u64,
+    },
+    /// A step is in the history.
+    #[serde(rename = "step.completed")]
+    StepCompleted {
+        /// Where it stands.
+        entry: EntryId,
+        /// Why the model stopped.
+        finish: Finish,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// A step failed; nothing of it is in the history.
+    #[serde(rename = "step.failed")]
+    StepFailed {
+        /// The class of the failure.
+        kind: ModelErrorKind,
+        /// What happened.
+        message: String,
+        /// Tokens spent on it.
+        usage: Usage,
+    },
+    /// The turn waits; it stays open.
+    #[serde(rename = "turn.waiting")]
+    TurnWaiting {
+        /// What for.
+        on: ParkKind,
+    },
+    /// The turn ended.
+    #[serde(rename = "turn.completed")]
+    TurnCompleted {
+        /// Why.
+        reason: TerminalReason,
+        /// How many steps it took.
+        steps: u32,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// The turn failed.
+    #[serde(rename = "turn.failed")]
+    TurnFailed {
+        /// Why.
+        reason: TerminalReason,
+        /// What happened.
+        message: String,
+        /// How many steps it took.
+        steps: u32,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// The session waits for the next message; after a failed turn too.
+    #[serde(rename = "session.waiting")]
+    SessionWaiting {},
+    /// The session is over.
+    #[serde(rename = "session.completed")]
+    SessionCompleted {},
+    /// The session cannot go on.
+    #[serde(rename = "session.failed")]
+    SessionFailed {
+        /// What happened.
+        message: String,
+    },
+    /// A loaded history broke the pairing rules and was mended in the view.
+    #[serde(rename = "history.repaired")]
+    HistoryRepaired {
+        /// The entry.
+        entry: EntryId,
+        /// What was mended.
+        repair: Repair,
+    },
+    /// Part of a request could not be sent as asked.
+    #[serde(rename = "request.diagnostic")]
+    RequestDiagnostic(Diagnostic),
+}
+
+/// A call as events show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record of three texts")]
+pub struct ActionCall {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The input as the model wrote it, which may not be JSON.
+    pub input: String,
+}
+
+/// How a call went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActionOutcome {
+    /// It gave a result.
+    Completed,
+    /// It failed, and the model was told how.
+    Failed,
+    /// Permission was refused.
+    Denied,
+    /// It was not run, or stopped, because the turn was aborted.
+    Cancelled,
+}
+
+impl EventBody {
+    /// Whether the event is kept and numbered; deltas are not.
+    pub fn is_durable(&self) -> bool {
+        !matches!(self, Self::TextDelta { .. } | Self::ReasoningDelta { .. } | Self::ToolInputDelta { .. })
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            seq: Option<u64>,
+            session: SessionId,
+            turn: Option<TurnId>,
+            step: Option<StepNo>,
+            #[serde(rename = "type")]
+            kind: String,
+            data: Box<RawValue>,
+        }
+        // Raw JSON inside `data` does not survive serde's buffering of flattened fields: read it on its own.
+        let Wire { seq, session, turn, step, kind, data } = Wire::deserialize(deserializer)?;
+        let kind = serde_json::to_string(&kind).map_err(serde::de::Error::custom)?;
+        let text = format!(r#"{{"type":{kind},"data":{}}}"#, data.get());
+        let body = serde_json::from_str(&text).map_err(serde::de::Error::custom)?;
+        Ok(Self { seq, session, turn, step, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FinishKind, RawJson};
+
+    #[test]
+    fn events_round_trip_with_raw_usage() {
+        let usage =
+            Usage { input: 3, raw: Some(RawJson::parse(r#"{"b":1,"a":1.0}"#).unwrap()), ..Usage::default() };
+        let finish = Finish { kind: FinishKind::Stop, raw: "end_turn".into() };
+        let event = Event {
+            seq: Some(7),
+            session: SessionId::new("s").unwrap(),
+            turn: Some(TurnId::FIRST),
+            step: Some(StepNo::FIRST),
+            body: EventBody::StepCompleted { entry: EntryId::at(1), finish, usage },
+        };
+        let text = serde_json::to_string(&event).unwrap();
+        insta::assert_snapshot!(text, @r#"{"seq":7,"session":"s","turn":"turn_1","step":0,"type":"step.completed","data":{"entry":1,"finish":{"kind":"stop","raw":"end_turn"},"usage":{"input":3,"output":0,"reasoning":0,"cache_read":0,"cache_write_5m":0,"cache_write_1h":0,"raw":{"b":1,"a":1.0}}}}"#);
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn deltas_are_live_only() {
+        assert!(!EventBody::TextDelta { attempt: 0, index: 0, text: "x".into() }.is_durable());
+        assert!(EventBody::TurnStarted {}.is_durable());
+    }
+}

@@ -1,0 +1,309 @@
+//! The conversation: a log of entries that only grows.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::step::{Parts, Repair, disambiguate};
+use crate::{CallId, EntryId, HistoryView, PendingStep, RawJson, Response, StepRecord, Text, UserMessage};
+
+/// The log of a session. It grows; nothing in it can be changed or taken out (requirement M2).
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// Invariant: positions are ids; no two calls share an id.
+    entries: Vec<Entry>,
+    calls: BTreeSet<CallId>,
+    /// The newest summary, the only one that renders (requirement M3).
+    summary: Option<EntryId>,
+    /// The newest clearing, the only one that renders.
+    cleared: Option<EntryId>,
+}
+
+/// One entry of a history. Exhaustive on purpose: a new kind must be handled everywhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::exhaustive_enums, reason = "the compiler must find every place when an entry kind is added")]
+pub enum Entry {
+    /// What the user said.
+    User(UserMessage),
+    /// A finished step of the model.
+    Step(StepRecord),
+    /// Words of the harness that stay in the conversation.
+    Note(Note),
+    /// A rewrite of what came before, applied by the view and never to the log.
+    Boundary(Rewrite),
+}
+
+/// A boundary with its position.
+pub(crate) type Boundary<'h> = (EntryId, &'h Rewrite);
+
+/// Words of the harness, shown to the model in the user role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record: a kind and words")]
+pub struct Note {
+    /// What it is for.
+    pub kind: NoteKind,
+    /// The words as the model sees them.
+    pub text: Text,
+}
+
+/// What a note is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NoteKind {
+    /// A reminder that stays.
+    Reminder,
+    /// The date changed while the session was open.
+    Date,
+    /// A push to go on.
+    Nudge,
+    /// State put back after a compaction.
+    State,
+}
+
+/// How the view shows what lies before a boundary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::exhaustive_enums, reason = "the view must handle every rewrite")]
+pub enum Rewrite {
+    /// Words stand for everything before `kept_from`.
+    Summary {
+        /// The summary.
+        text: Text,
+        /// The first entry shown in full again; at most the boundary's own position.
+        kept_from: EntryId,
+        /// Whether the kept entries lose their reasoning (thinking bound to bytes that are gone).
+        strip_reasoning: bool,
+    },
+    /// Tool results before `results_to` are shown clipped.
+    Cleared {
+        /// The first entry whose results are shown whole.
+        results_to: EntryId,
+        /// Bytes kept of each clipped result.
+        keep_bytes: usize,
+    },
+}
+
+/// Why an entry cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// A call's id stands in the history already.
+    #[error("call {0} is in the history already; admit the response with History::admit, which renames it")]
+    DuplicateCall(CallId),
+    /// A boundary that covers what does not exist yet, or less than the one before.
+    #[error("the boundary refers to entry {given}, but must lie between {least} and {most}")]
+    Boundary {
+        /// The entry referred to.
+        given: EntryId,
+        /// Where the newest boundary already reaches.
+        least: EntryId,
+        /// The end of the history.
+        most: EntryId,
+    },
+}
+
+/// The prompt of one model call while it is put together: the history as it stands and words for this call only.
+///
+/// It borrows the history, so the history cannot grow until the draft is gone:
+///
+/// ```compile_fail
+/// # use agent_core::{Entry, History, UserMessage};
+/// let mut history = History::new();
+/// let draft = history.draft();
+/// history.push(Entry::User(UserMessage::text("too early").unwrap())).unwrap();
+/// drop(draft);
+/// ```
+#[derive(Debug)]
+pub struct Draft<'h> {
+    view: HistoryView<'h>,
+    ephemeral: Vec<Note>,
+}
+
+impl History {
+    /// A history without entries.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends an entry.
+    pub fn push(&mut self, entry: Entry) -> Result<EntryId, HistoryError> {
+        let id = EntryId::at(self.entries.len());
+        match &entry {
+            Entry::Step(step) => {
+                if let Some((call, _)) = step.pairs().find(|(call, _)| self.calls.contains(&call.id)) {
+                    return Err(HistoryError::DuplicateCall(call.id.clone()));
+                }
+                self.calls.extend(step.pairs().map(|(call, _)| call.id.clone()));
+            }
+            Entry::Boundary(rewrite) => {
+                self.check_boundary(rewrite, id)?;
+                match rewrite {
+                    Rewrite::Summary { .. } => self.summary = Some(id),
+                    Rewrite::Cleared { .. } => self.cleared = Some(id),
+                }
+            }
+            Entry::User(_) | Entry::Note(_) => {}
+        }
+        self.entries.push(entry);
+        Ok(id)
+    }
+
+    /// Turns what a model said into a step of this history: calls get ids of their own (case M01).
+    pub fn admit(&self, mut response: Response) -> PendingStep {
+        disambiguate(&mut response, |id| self.calls.contains(id));
+        // Ids are unique now; a response cannot be refused.
+        PendingStep::new(response).unwrap_or_else(|_| unreachable!("disambiguated calls have unique ids"))
+    }
+
+    /// Builds a history from stored entries, mending what breaks the rules and saying so (requirement M4).
+    ///
+    /// The stored bytes stay as they are. An entry that is not readable at all is an error that names it.
+    pub fn load(stored: &[RawJson]) -> Result<(Self, Vec<(EntryId, Repair)>), UnreadableEntry> {
+        let mut history = Self::new();
+        let mut repairs = Vec::new();
+        for (position, raw) in stored.iter().enumerate() {
+            let id = EntryId::at(position);
+            let entry = match raw.to::<Entry>() {
+                Ok(entry) => entry,
+                Err(cause) => {
+                    let Ok(StoredStep::Step(parts)) = raw.to::<StoredStep>() else {
+                        return Err(UnreadableEntry { id, cause });
+                    };
+                    let (step, mended) = parts.repaired();
+                    repairs.extend(mended.into_iter().map(|repair| (id, repair)));
+                    Entry::Step(step)
+                }
+            };
+            history.push_loaded(id, entry, &mut repairs);
+        }
+        Ok((history, repairs))
+    }
+
+    /// A view that lends every entry.
+    pub fn view(&self) -> HistoryView<'_> {
+        HistoryView::new(self)
+    }
+
+    /// A prompt to put together for the next call.
+    pub fn draft(&self) -> Draft<'_> {
+        Draft { view: self.view(), ephemeral: Vec::new() }
+    }
+
+    /// All entries, boundaries and what they cover included.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The newest summary and the newest clearing.
+    pub(crate) fn boundaries(&self) -> (Option<Boundary<'_>>, Option<Boundary<'_>>) {
+        let at = |id: Option<EntryId>| {
+            let id = id?;
+            let Some(Entry::Boundary(rewrite)) = self.entries.get(id.position()) else { return None };
+            Some((id, rewrite))
+        };
+        (at(self.summary), at(self.cleared))
+    }
+
+    /// A boundary reaches at least as far as the newest of its kind and no further than the end.
+    fn check_boundary(&self, rewrite: &Rewrite, end: EntryId) -> Result<(), HistoryError> {
+        let (summary, cleared) = self.boundaries();
+        let newest = match rewrite {
+            Rewrite::Summary { .. } => summary,
+            Rewrite::Cleared { .. } => cleared,
+        };
+        let given = rewrite.reach();
+        let least = newest.map_or(EntryId::at(0), |(_, newest)| newest.reach());
+        if given < least || given > end {
+            return Err(HistoryError::Boundary { given, least, most: end });
+        }
+        Ok(())
+    }
+
+    fn push_loaded(&mut self, id: EntryId, entry: Entry, repairs: &mut Vec<(EntryId, Repair)>) {
+        let Err(error) = self.push(entry.clone()) else { return };
+        match (error, entry) {
+            (HistoryError::DuplicateCall(_), Entry::Step(step)) => {
+                let (step, renamed) = self.renamed(&step);
+                repairs.extend(renamed.into_iter().map(|repair| (id, repair)));
+                self.calls.extend(step.pairs().map(|(call, _)| call.id.clone()));
+                self.entries.push(Entry::Step(step));
+            }
+            // A boundary that reaches nowhere keeps its place in the log and does not render.
+            (_, entry) => self.entries.push(entry),
+        }
+    }
+
+    fn renamed(&self, step: &StepRecord) -> (StepRecord, Vec<Repair>) {
+        let before: Vec<CallId> = step.pairs().map(|(call, _)| call.id.clone()).collect();
+        let outputs: Vec<_> = step.results().iter().map(|result| result.output.clone()).collect();
+        let mut pending = self.admit(step.response().clone());
+        let after: Vec<CallId> = pending.response().calls().map(|call| call.id.clone()).collect();
+        for (call, output) in after.iter().zip(outputs) {
+            let answered = pending.answer(crate::ToolResult { call: call.clone(), output });
+            debug_assert_eq!(answered, Ok(()), "ids were just made unique");
+        }
+        let renames = before.into_iter().zip(after).filter(|(from, to)| from != to);
+        let repairs = renames.map(|(from, to)| Repair::Renamed { from, to }).collect();
+        (pending.finish_with(|_| crate::ToolOutput::error(crate::step::MISSING_RESULT)), repairs)
+    }
+}
+
+/// An entry whose stored bytes cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "entry {id} of the history is not readable ({cause}); export the session up to it, or restore a copy"
+)]
+#[non_exhaustive]
+pub struct UnreadableEntry {
+    /// Which one.
+    pub id: EntryId,
+    /// What the reader said.
+    #[source]
+    pub cause: serde_json::Error,
+}
+
+/// Reads just enough of a broken step to mend it.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredStep {
+    Step(Parts),
+}
+
+impl Rewrite {
+    /// The first entry that this rewrite leaves as it is.
+    pub fn reach(&self) -> EntryId {
+        match self {
+            Self::Summary { kept_from, .. } => *kept_from,
+            Self::Cleared { results_to, .. } => *results_to,
+        }
+    }
+}
+
+impl<'h> Draft<'h> {
+    /// Adds words for this call only; they never enter the history.
+    pub fn remind(&mut self, note: Note) {
+        self.ephemeral.push(note);
+    }
+
+    /// The history as it stands.
+    pub fn view(&self) -> HistoryView<'h> {
+        self.view
+    }
+
+    /// The words for this call only, after everything else.
+    pub fn ephemeral(&self) -> &[Note] {
+        &self.ephemeral
+    }
+}

@@ -1,0 +1,71 @@
+//! The nouns of an agent: messages, append-only history, usage, events, errors and the model trait.
+//!
+//! Depend on this crate when you write a provider, a store or a tool that must outlive releases of the
+//! harness: it holds data and traits, and hardly ever changes.
+//!
+//! **This crate knows** what a conversation is: a [`History`] of [`Entry`]s in which every tool call has its
+//! result, what a model says ([`Response`], [`ModelEvent`]), what it costs ([`Usage`]) and how it fails
+//! ([`ModelError`]).
+//!
+//! **It never knows** an async runtime, a clock, a file, a socket or a provider's wire format.
+//!
+//! ```
+//! use agent_core::{AssistantPart, Entry, History, Response, StepRecord, UserMessage};
+//!
+//! let mut history = History::new();
+//! history.push(Entry::User(UserMessage::text("What is 2 + 2?")?))?;
+//! let answer = Response::of(vec![AssistantPart::text("4").ok_or("blank")?]);
+//! history.push(Entry::Step(StepRecord::new(answer, vec![])?))?;
+//! assert_eq!(history.view().messages().count(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Three mistakes that do not compile, or do not construct:
+//!
+//! * changing a message through a view: a view only lends (`tests/compile_fail/mutate_through_view.rs`);
+//! * growing the history while a [`Draft`] borrows it (`tests/compile_fail/grow_while_drafting.rs`);
+//! * writing a step whose calls are not answered: [`StepRecord::new`] returns a [`PairingError`].
+
+pub mod blob;
+pub mod cancel;
+pub mod card;
+pub mod error;
+pub mod event;
+pub mod history;
+pub mod ids;
+pub mod json;
+pub mod mark;
+pub mod message;
+pub mod model;
+pub mod record;
+pub mod slots;
+pub mod step;
+pub mod terminal;
+pub mod text;
+pub mod usage;
+pub mod view;
+
+pub use blob::BlobHash;
+pub use cancel::Cancel;
+pub use card::{SystemBlock, ToolCard, ToolChoice};
+pub use error::{ModelError, ModelErrorKind};
+pub use event::{ActionCall, ActionOutcome, Event, EventBody};
+pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite};
+pub use ids::{CallId, EntryId, IdError, SessionId, StepNo, TurnId};
+pub use json::RawJson;
+pub use mark::{Mark, MarkPoint, Ttl};
+pub use message::{
+    AssistantPart, AssistantText, ContentPart, FilePart, FileSource, ProviderData, ProviderPart, Reasoning,
+    Seal, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
+};
+pub use model::{
+    Body, CacheProfile, Diagnostic, Encoded, Encoder, Finish, FinishKind, LanguageModel, ModelEvent,
+    ModelProfile, ModelRequest, ModelStream, Origin, RequestSettings, Response, ResponseBuilder, Thinking,
+};
+pub use record::{Checkpoint, Commit, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary};
+pub use slots::{ReadExtent, ReadStamp, Slots, Todo, TodoStatus};
+pub use step::{PairingError, PendingStep, StepRecord};
+pub use terminal::{ParkKind, TerminalReason};
+pub use text::{Text, ceil_boundary, floor_boundary};
+pub use usage::Usage;
+pub use view::{HistoryView, Message, Rendered, Trim};

@@ -1,0 +1,125 @@
+//! What a store keeps of a session: plain data, whose meaning only the driver knows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Entry, Event, PendingStep, RawJson, SessionId, Slots, SystemBlock, TerminalReason, ToolCard, ToolResult,
+    Usage,
+};
+
+/// Counts the commits of a session. A commit names the revision it builds on; any other one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+#[expect(clippy::exhaustive_structs, reason = "a counter with a name")]
+pub struct Revision(pub u64);
+
+/// What is fixed when a session begins, so that a later process sends the same bytes (requirement D2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record the driver builds and stores read back")]
+pub struct SessionMeta {
+    /// The session.
+    pub id: SessionId,
+    /// When it began, milliseconds since 1970 UTC.
+    pub created_ms: i64,
+    /// The model it began with, `provider/name`.
+    pub model: String,
+    /// The rendered system prompt.
+    pub system: Vec<SystemBlock>,
+    /// The tool list, in order.
+    pub tools: Vec<ToolCard>,
+}
+
+/// Everything of a session that is not history: what a turn needs to go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record, extended only with serde defaults")]
+pub struct Checkpoint {
+    /// The open turn, in the turn machine's own versioned form; `None` between turns.
+    pub turn: Option<RawJson>,
+    /// The number of the last turn that was opened; 0 before the first.
+    #[serde(default)]
+    pub last_turn: u64,
+    /// State that tools share.
+    #[serde(default)]
+    pub slots: Slots,
+    /// Tokens of the whole session, failed and aborted calls included.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// One atomic write (requirement D1): all of it or nothing.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "an argument record, written as a literal by the driver")]
+pub struct Commit<'a> {
+    /// The revision it builds on.
+    pub expect: Revision,
+    /// New entries; the first one stands at the history's end.
+    pub entries: &'a [Entry],
+    /// The state after it.
+    pub checkpoint: &'a Checkpoint,
+    /// Usage of the model call it records, if any.
+    pub usage: Option<&'a Usage>,
+    /// Durable events, numbered without a gap.
+    pub events: &'a [Event],
+    /// The reason, when it ends a turn.
+    pub terminal: Option<&'a TerminalReason>,
+    /// The time, milliseconds since 1970 UTC.
+    pub now_ms: i64,
+}
+
+/// A write between a model's answer and its commit (requirement D4). A commit clears the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::exhaustive_enums, reason = "recovery must handle every record")]
+pub enum JournalRecord {
+    /// The model answered; its calls are about to run.
+    Response(PendingStep),
+    /// A call is about to run: from here on it may have had its effect.
+    Started(crate::CallId),
+    /// A call has its result, and this is the shared state after it.
+    Finished {
+        /// The result.
+        result: ToolResult,
+        /// Shared state after the call, when the call changed it.
+        slots: Option<Slots>,
+    },
+}
+
+/// A session as loaded.
+#[derive(Debug, Clone)]
+#[expect(clippy::exhaustive_structs, reason = "returned by every store")]
+pub struct SessionRecord {
+    /// What was fixed at its beginning.
+    pub meta: SessionMeta,
+    /// How many commits it has.
+    pub revision: Revision,
+    /// The entries' stored bytes, in order; [`crate::History::load`] reads them.
+    pub entries: Vec<RawJson>,
+    /// The state at the last commit.
+    pub checkpoint: Checkpoint,
+    /// What was journaled since, in order.
+    pub journal: Vec<JournalRecord>,
+    /// The number of the last durable event; 0 when there is none.
+    pub last_seq: u64,
+}
+
+/// A line of a session list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "returned by every store")]
+pub struct SessionSummary {
+    /// The session.
+    pub id: SessionId,
+    /// When it began, milliseconds since 1970 UTC.
+    pub created_ms: i64,
+    /// When it was last written to.
+    pub updated_ms: i64,
+    /// The model it began with.
+    pub model: String,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How many turns were opened.
+    pub turns: u64,
+    /// Why the last turn ended; `None` while one is open.
+    pub terminal: Option<TerminalReason>,
+    /// Its tokens.
+    pub usage: Usage,
+}

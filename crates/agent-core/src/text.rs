@@ -1,0 +1,106 @@
+//! Text that a provider will accept, and cuts that never split a character.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Text with at least one character that is not white space.
+///
+/// Invariant: never blank. Providers refuse blank text blocks for ever after one entered the history
+/// (requirement M4), so a blank part cannot be built. Nothing else is changed: trailing space and signed text
+/// keep their bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Text(String);
+
+/// A blank text where a [`Text`] is needed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the text is blank; leave the part out, or say what is missing")]
+#[non_exhaustive]
+pub struct BlankText;
+
+impl Text {
+    /// `None` when the text is blank.
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        let text = text.into();
+        (!text.trim().is_empty()).then_some(Self(text))
+    }
+
+    /// The text, or `placeholder` in place of a blank one; a blank placeholder becomes `(empty)`.
+    pub fn or(text: impl Into<String>, placeholder: &str) -> Self {
+        Self::new(text).or_else(|| Self::new(placeholder)).unwrap_or_else(|| Self("(empty)".into()))
+    }
+
+    /// The characters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Text {
+    type Error = BlankText;
+
+    fn try_from(text: String) -> Result<Self, BlankText> {
+        Self::new(text).ok_or(BlankText)
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.0
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The largest index `<= at` that lies between two characters: where a head of at most `at` bytes ends.
+pub fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The smallest index `>= at` that lies between two characters: where a tail begins.
+pub fn ceil_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_text_cannot_be_built() {
+        for blank in ["", " ", "\n\t ", "\u{3000}"] {
+            assert!(Text::new(blank).is_none(), "{blank:?}");
+            assert!(serde_json::from_str::<Text>(&serde_json::to_string(blank).unwrap()).is_err());
+        }
+        assert_eq!(Text::new(" x ").unwrap().as_str(), " x ");
+        assert_eq!(Text::or("", " ").as_str(), "(empty)");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn cuts_never_split_a_character(text in "\\PC{0,40}", at in 0usize..200) {
+            let (low, high) = (floor_boundary(&text, at), ceil_boundary(&text, at));
+            let _ = (&text[..low], &text[high..]);
+            proptest::prop_assert!(low <= high && high - low <= 4);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The history as a model sees it: borrowed, with the newest boundaries applied.
+
+use crate::history::Rewrite;
+use crate::{AssistantPart, Entry, EntryId, History, Note, StepRecord, Text, ToolResult, UserMessage};
+
+/// A borrowed view of a history. It lends; it cannot change or take out anything.
+///
+/// ```compile_fail
+/// # use agent_core::{Entry, History, UserMessage};
+/// let history = History::new();
+/// let view = history.view();
+/// let entry: &mut Entry = &mut view.entries()[0]; // a view lends `&[Entry]`
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryView<'h> {
+    history: &'h History,
+}
+
+/// One piece of the view: what a codec encodes and remembers under `(id, trim)`.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_enums, reason = "every codec must render every piece")]
+pub enum Rendered<'h> {
+    /// An entry.
+    Entry {
+        /// Its position.
+        id: EntryId,
+        /// The entry; never a boundary.
+        entry: &'h Entry,
+        /// What is left out of it.
+        trim: Trim,
+    },
+    /// A summary in place of what it covers.
+    Summary {
+        /// Position of the boundary.
+        id: EntryId,
+        /// The summary.
+        text: &'h Text,
+    },
+    /// Words that let a conversation go on when nothing was kept after a summary, or it ends with the model.
+    Continue,
+}
+
+/// What is left out of a rendered entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[expect(clippy::exhaustive_structs, reason = "a key: equal trims give equal bytes")]
+pub struct Trim {
+    /// Results are clipped to this many bytes.
+    pub clip_results: Option<usize>,
+    /// Reasoning is left out.
+    pub strip_reasoning: bool,
+}
+
+/// A message in one role, lent by the history.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_enums, reason = "every codec must render every role")]
+pub enum Message<'h> {
+    /// What the user said.
+    User(&'h UserMessage),
+    /// Words of the harness in the user role.
+    Note(&'h str),
+    /// What the model said.
+    Assistant(&'h [AssistantPart], Trim),
+    /// A summary in the assistant role.
+    Summary(&'h Text),
+    /// The results of the calls of the assistant message just before.
+    Tool(&'h StepRecord, &'h [ToolResult], Trim),
+}
+
+/// Introduces a summary, in the user role.
+pub const SUMMARY_MARKER: &str = "The conversation so far was summarised to save space. The summary follows.";
+/// Lets the model go on after a summary.
+pub const CONTINUE: &str = "Continue.";
+
+impl<'h> HistoryView<'h> {
+    pub(crate) fn new(history: &'h History) -> Self {
+        Self { history }
+    }
+
+    /// The log itself, with what boundaries cover.
+    pub fn entries(self) -> &'h [Entry] {
+        self.history.entries()
+    }
+
+    /// What the model sees, piece by piece (requirement M3): the newest summary and what it keeps, with the
+    /// newest clearing applied; without boundaries, every entry.
+    pub fn rendered(self) -> impl Iterator<Item = Rendered<'h>> {
+        let (summary, cleared) = self.history.boundaries();
+        let clear = match cleared {
+            Some((_, Rewrite::Cleared { results_to, keep_bytes })) => Some((*results_to, *keep_bytes)),
+            _ => None,
+        };
+        let (head, from, stripped_before) = match summary {
+            Some((id, Rewrite::Summary { text, kept_from, strip_reasoning })) => {
+                let stripped_before = if *strip_reasoning { id } else { EntryId::at(0) };
+                (Some(Rendered::Summary { id, text }), *kept_from, stripped_before)
+            }
+            _ => (None, EntryId::at(0), EntryId::at(0)),
+        };
+        let kept = self.entries().iter().enumerate().skip(from.position());
+        let kept = kept.filter(|(_, entry)| !matches!(entry, Entry::Boundary(_)));
+        let ends_open = kept.clone().next_back().is_some_and(|(_, entry)| !ends_with_assistant(entry));
+        let tail = (head.is_some() && !ends_open).then_some(Rendered::Continue);
+        let kept = kept.map(move |(position, entry)| {
+            let id = EntryId::at(position);
+            // A trim that changes nothing is not asked for, so that the bytes already encoded are used.
+            let is_step = matches!(entry, Entry::Step(_));
+            let trim = Trim {
+                clip_results: clear.filter(|(to, _)| is_step && id < *to).map(|(_, keep)| keep),
+                strip_reasoning: is_step && id < stripped_before,
+            };
+            Rendered::Entry { id, entry, trim }
+        });
+        head.into_iter().chain(kept).chain(tail)
+    }
+
+    /// What the model sees, message by message.
+    pub fn messages(self) -> impl Iterator<Item = Message<'h>> {
+        self.rendered().flat_map(Rendered::messages)
+    }
+}
+
+impl<'h> Rendered<'h> {
+    /// The one or two messages of a piece.
+    pub fn messages(self) -> impl Iterator<Item = Message<'h>> {
+        let (first, second) = match self {
+            Self::Entry { entry: Entry::User(message), .. } => (Some(Message::User(message)), None),
+            Self::Entry { entry: Entry::Note(Note { text, .. }), .. } => {
+                (Some(Message::Note(text.as_str())), None)
+            }
+            Self::Entry { entry: Entry::Step(step), trim, .. } => {
+                let results = (!step.results().is_empty()).then(|| Message::Tool(step, step.results(), trim));
+                (Some(Message::Assistant(step.parts(), trim)), results)
+            }
+            Self::Entry { entry: Entry::Boundary(_), .. } => (None, None),
+            Self::Summary { text, .. } => (Some(Message::Note(SUMMARY_MARKER)), Some(Message::Summary(text))),
+            Self::Continue => (Some(Message::Note(CONTINUE)), None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+fn ends_with_assistant(entry: &Entry) -> bool {
+    matches!(entry, Entry::Step(step) if step.results().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{CallId, NoteKind, Response, ToolCall, ToolInput, ToolOutput};
+
+    fn step(n: usize) -> Entry {
+        let id = CallId::new(format!("c{n}")).unwrap();
+        let call = ToolCall { id: id.clone(), name: "t".into(), input: ToolInput::finished("{}") };
+        let said =
+            Response::of(vec![AssistantPart::text(format!("s{n}")).unwrap(), AssistantPart::ToolCall(call)]);
+        Entry::Step(
+            StepRecord::new(said, vec![ToolResult { call: id, output: ToolOutput::text(format!("r{n}")) }])
+                .unwrap(),
+        )
+    }
+
+    fn said(n: usize) -> Entry {
+        Entry::Step(
+            StepRecord::new(Response::of(vec![AssistantPart::text(format!("a{n}")).unwrap()]), vec![])
+                .unwrap(),
+        )
+    }
+
+    fn user(n: usize) -> Entry {
+        Entry::User(UserMessage::text(format!("u{n}")).unwrap())
+    }
+
+    fn summary(kept_from: usize) -> Entry {
+        let text = Text::new(format!("sum{kept_from}")).unwrap();
+        Entry::Boundary(Rewrite::Summary { text, kept_from: EntryId::at(kept_from), strip_reasoning: true })
+    }
+
+    fn cleared(results_to: usize) -> Entry {
+        Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(results_to), keep_bytes: 1000 })
+    }
+
+    fn history(entries: Vec<Entry>) -> History {
+        let mut history = History::new();
+        for entry in entries {
+            history.push(entry).unwrap();
+        }
+        history
+    }
+
+    /// `u0` an entry, `u0/` one with clipped results, `S` a summary, `.` the word to continue.
+    fn sketch(history: &History) -> String {
+        let pieces = history.view().rendered().map(|piece| match piece {
+            Rendered::Entry { id, trim, .. } => {
+                format!("{id}{}", if trim.clip_results.is_some() { "/" } else { "" })
+            }
+            Rendered::Summary { text, .. } => text.to_string(),
+            Rendered::Continue => ".".into(),
+        });
+        pieces.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_newest_boundary_renders_and_the_log_stays_whole() {
+        let check = |entries: Vec<Entry>, expect: &str| {
+            let history = history(entries.clone());
+            assert_eq!(sketch(&history), expect);
+            assert_eq!(history.entries(), entries, "the log is readable in full");
+        };
+        check(vec![user(0), step(1), user(2)], "0 1 2");
+        check(vec![user(0), step(1), user(2), summary(2)], "sum2 2");
+        check(vec![user(0), step(1), summary(2)], "sum2 .");
+        check(vec![user(0), said(1), summary(1)], "sum1 1 .");
+        check(vec![user(0), step(1), summary(1), step(3), summary(3), user(5)], "sum3 3 5");
+        check(vec![user(0), step(1), step(2), cleared(2)], "0 1/ 2");
+        check(vec![user(0), step(1), step(2), cleared(2), summary(1)], "sum1 1/ 2");
+        check(vec![user(0), step(1), step(2), summary(1), cleared(2)], "sum1 1/ 2");
+    }
+
+    #[test]
+    fn a_boundary_that_reaches_back_or_past_the_end_is_refused() {
+        let mut log = history(vec![user(0), step(1), summary(2)]);
+        assert!(log.push(summary(1)).is_err(), "it would show again what was summarised");
+        assert!(log.push(summary(9)).is_err(), "it would keep from what does not exist");
+        assert!(log.push(summary(3)).is_ok());
+    }
+
+    #[test]
+    fn calls_stay_next_to_their_results() {
+        let log = history(vec![
+            user(0),
+            step(1),
+            Entry::Note(Note { kind: NoteKind::Reminder, text: Text::new("mind").unwrap() }),
+            step(3),
+        ]);
+        let roles: String = log
+            .view()
+            .messages()
+            .map(|message| match message {
+                Message::User(_) => 'u',
+                Message::Note(_) => 'n',
+                Message::Assistant(..) | Message::Summary(_) => 'a',
+                Message::Tool(..) => 't',
+            })
+            .collect();
+        assert_eq!(roles, "uatnat");
+    }
+
+    proptest! {
+        /// Over any chain of entries and boundaries: one summary at most, the tail after it never lost, results
+        /// right behind their calls, and never an assistant at the end of a summarised view.
+        #[test]
+        fn chains_never_nest_or_drop_the_tail(kinds in proptest::collection::vec(0u8..6, 1..60)) {
+            let mut log = History::new();
+            for (n, kind) in kinds.iter().enumerate() {
+                let end = log.len();
+                let entry = match kind {
+                    0 => user(n),
+                    1 => said(n),
+                    2 | 3 => step(n),
+                    4 => summary(end.saturating_sub(n % 3)),
+                    _ => cleared(end.saturating_sub(n % 2)),
+                };
+                let _ = log.push(entry);
+            }
+            let summaries = log.entries().iter().filter(|entry| matches!(entry, Entry::Boundary(Rewrite::Summary { .. }))).count();
+            let pieces: Vec<_> = log.view().rendered().collect();
+            let shown = pieces.iter().filter(|piece| matches!(piece, Rendered::Summary { .. })).count();
+            prop_assert_eq!(shown, usize::from(summaries > 0));
+            let (newest, _) = log.boundaries();
+            let from = newest.map_or(0, |(_, rewrite)| rewrite.reach().position());
+            let kept = log.entries().iter().skip(from).filter(|entry| !matches!(entry, Entry::Boundary(_))).count();
+            let entries = pieces.iter().filter(|piece| matches!(piece, Rendered::Entry { .. })).count();
+            prop_assert_eq!(entries, kept);
+            let mut open = Vec::new();
+            for message in log.view().messages() {
+                match message {
+                    Message::Assistant(parts, _) => open = parts.iter().filter_map(AssistantPart::as_call).map(|c| c.id.clone()).collect(),
+                    Message::Tool(_, results, _) => {
+                        let answered: Vec<_> = results.iter().map(|r| r.call.clone()).collect();
+                        prop_assert_eq!(&std::mem::take(&mut open), &answered);
+                    }
+                    Message::User(_) | Message::Note(_) | Message::Summary(_) => prop_assert!(open.is_empty()),
+                }
+            }
+            prop_assert!(open.is_empty());
+        }
+    }
+}

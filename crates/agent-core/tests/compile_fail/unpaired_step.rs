@@ -1,0 +1,6 @@
+//! A step record has no public fields: the pairing of calls and results cannot be gone around.
+use agent_core::{Response, StepRecord};
+
+fn main() {
+    let _ = StepRecord { response: Response::of(vec![]), results: vec![] };
+}
