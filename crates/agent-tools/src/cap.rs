@@ -1,0 +1,150 @@
+//! Caps on what a tool's output may bring into the history: head and tail stay, the middle goes.
+
+use agent_core::{ceil_boundary, floor_boundary};
+
+/// Largest output of a tool (requirement T5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
+pub struct OutputCap {
+    /// Most lines.
+    pub lines: usize,
+    /// Most bytes.
+    pub bytes: usize,
+    /// Most characters of one line.
+    pub line_chars: usize,
+}
+
+/// An output after the cap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capped {
+    /// What enters the history.
+    pub text: String,
+    /// Bytes that were left out; 0 when the text is whole.
+    pub cut_bytes: usize,
+}
+
+impl Default for OutputCap {
+    fn default() -> Self {
+        Self { lines: 2_000, bytes: 51_200, line_chars: 2_000 }
+    }
+}
+
+impl OutputCap {
+    /// Cuts `text` to the cap: long lines first, then the middle. `more` tells where the rest can be read; it is
+    /// added to the mark where the cut is.
+    pub fn apply(&self, text: &str, more: &str) -> Capped {
+        if self.fits(text) {
+            return Capped { text: text.to_owned(), cut_bytes: 0 };
+        }
+        let (clipped, cut_in_lines) = self.clip_lines(text);
+        let lines = clipped.lines().count();
+        if clipped.len() <= self.bytes && lines <= self.lines {
+            return Capped { text: with_note(&clipped, cut_in_lines, more), cut_bytes: cut_in_lines };
+        }
+        let (head, tail) = self.head_and_tail(&clipped);
+        let cut_bytes = clipped.len() - head.len() - tail.len() + cut_in_lines;
+        let mark =
+            format!("[… {cut_bytes} bytes left out{}{more} …]", if more.is_empty() { "" } else { "; " });
+        let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        Capped { text: format!("{head}{gap}{mark}\n{tail}"), cut_bytes }
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        text.len() <= self.bytes
+            && text.lines().count() <= self.lines
+            && text
+                .lines()
+                .all(|line| line.len() <= self.line_chars || line.chars().count() <= self.line_chars)
+    }
+
+    fn clip_lines(&self, text: &str) -> (String, usize) {
+        let mut out = String::with_capacity(text.len().min(self.bytes * 2));
+        let mut cut = 0;
+        for line in text.split_inclusive('\n') {
+            let body = line.trim_end_matches('\n');
+            match body.char_indices().nth(self.line_chars) {
+                Some((at, _)) => {
+                    cut += body.len() - at;
+                    out.push_str(&body[..at]);
+                    out.push_str(" [… line cut]");
+                    out.push_str(&line[body.len()..]);
+                }
+                None => out.push_str(line),
+            }
+        }
+        (out, cut)
+    }
+
+    /// Two thirds head, one third tail, cut at line borders where there are any near, else at characters.
+    fn head_and_tail<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
+        let (head_lines, tail_lines) = (self.lines - self.lines / 3, self.lines / 3);
+        let by_lines = nth_line_start(text, head_lines);
+        let head_end = floor_boundary(text, by_lines.min(self.bytes - self.bytes / 3));
+        let head_end = text[..head_end].rfind('\n').map_or(head_end, |at| at + 1);
+        let tail_by_bytes = ceil_boundary(text, text.len().saturating_sub(self.bytes / 3));
+        let tail_start = tail_by_bytes.max(nth_line_start_from_end(text, tail_lines)).max(head_end);
+        let at_line_start = text[..tail_start].ends_with('\n');
+        let tail_start = match text[tail_start..].find('\n') {
+            Some(at) if !at_line_start && tail_start + at + 1 < text.len() => tail_start + at + 1,
+            _ => tail_start,
+        };
+        (&text[..head_end], &text[tail_start..])
+    }
+}
+
+fn with_note(text: &str, cut: usize, more: &str) -> String {
+    let gap = if text.ends_with('\n') { "" } else { "\n" };
+    let more = if more.is_empty() { String::new() } else { format!("; {more}") };
+    format!("{text}{gap}[{cut} bytes of long lines left out{more}]")
+}
+
+fn nth_line_start(text: &str, n: usize) -> usize {
+    if n == 0 {
+        return 0;
+    }
+    text.match_indices('\n').nth(n - 1).map_or(text.len(), |(at, _)| at + 1)
+}
+
+fn nth_line_start_from_end(text: &str, n: usize) -> usize {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    if n == 0 {
+        return text.len();
+    }
+    body.rmatch_indices('\n').nth(n - 1).map_or(0, |(at, _)| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: OutputCap = OutputCap { lines: 6, bytes: 60, line_chars: 20 };
+
+    #[test]
+    fn head_and_tail_stay() {
+        let check = |text: &str, expect: &str| assert_eq!(SMALL.apply(text, "").text, expect, "{text:?}");
+        check("short", "short");
+        check("1\n2\n3\n4\n5\n6\n", "1\n2\n3\n4\n5\n6\n");
+        check("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n[… 6 bytes left out …]\n8\n9\n");
+        check(&"x".repeat(30), "xxxxxxxxxxxxxxxxxxxx [… line cut]\n[10 bytes of long lines left out]");
+    }
+
+    #[test]
+    fn the_mark_says_where_the_rest_is() {
+        let capped = SMALL.apply(&"line\n".repeat(50), "read blob:x");
+        assert!(capped.text.contains("bytes left out; read blob:x …]"), "{}", capped.text);
+        assert!(capped.cut_bytes > 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_any_cap(text in "[a-zé🌍\n ]{0,300}", lines in 3usize..12, bytes in 12usize..90, line_chars in 1usize..40) {
+            let cap = OutputCap { lines, bytes, line_chars };
+            let capped = cap.apply(&text, "");
+            proptest::prop_assert!(capped.text.len() <= bytes + 120, "bounded: {}", capped.text.len());
+            if capped.cut_bytes == 0 {
+                proptest::prop_assert_eq!(capped.text, text);
+            }
+        }
+    }
+}

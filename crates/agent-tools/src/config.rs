@@ -1,0 +1,299 @@
+//! A typed tool, declared once: input type, function and operational facts.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::card::CardError;
+use agent_core::{RawJson, ToolCard, ToolOutput};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Access, Concurrency, OutputCap, Permit, Tool, ToolCx, ToolError, ToolTraits};
+
+type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
+type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
+type Subject = dyn Fn(&RawJson) -> Option<String> + Send + Sync;
+
+/// A tool with input type `I` and output type `O` (requirement T1).
+///
+/// The schema the model sees is derived from `I`; its doc comments are the fields' descriptions. Input is checked
+/// by deserialising it, and a misfit becomes an error result that says where and what is wanted.
+pub struct ToolConfig<I, O> {
+    name: String,
+    description: String,
+    traits: ToolTraits,
+    execute: Box<Execute<I, O>>,
+    subject: Option<Box<Subject>>,
+}
+
+/// What a running function is given besides its input.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "handed to every tool function")]
+pub struct Call {
+    /// The surroundings.
+    pub cx: ToolCx,
+    /// Leave to act; effects of a sandbox ask to see it.
+    pub permit: Permit,
+}
+
+/// What a tool function may return.
+pub trait IntoOutput {
+    /// The output as the model sees it.
+    fn into_output(self) -> Result<ToolOutput, ToolError>;
+}
+
+impl IntoOutput for String {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoOutput for ToolOutput {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(self)
+    }
+}
+
+/// A serialisable value, shown to the model as JSON.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "a wrapper to return")]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoOutput for Json<T> {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        RawJson::of(&self.0).map(ToolOutput::Json).map_err(ToolError::Output)
+    }
+}
+
+impl<I, O> ToolConfig<I, O>
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    O: IntoOutput + Send + 'static,
+{
+    /// A tool with the usual traits of its kind. The description tells the model what it does, when to use it and
+    /// what to do next.
+    pub fn new<F, R>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        access: Access,
+        execute: F,
+    ) -> Self
+    where
+        F: Fn(Call, I) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            traits: ToolTraits::of(access),
+            execute: Box::new(move |call, input| Box::pin(execute(call, input))),
+            subject: None,
+        }
+    }
+
+    /// Says that running it again with the same input does no further harm.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.traits.idempotent = true;
+        self
+    }
+
+    /// Runs it alone or beside others.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.traits.concurrency = concurrency;
+        self
+    }
+
+    /// Stops it after this long.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.traits.deadline = Some(deadline);
+        self
+    }
+
+    /// Caps its output.
+    #[must_use]
+    pub fn cap(mut self, cap: OutputCap) -> Self {
+        self.traits.cap = cap;
+        self
+    }
+
+    /// Names the part of the input a person must see to decide.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Fn(&RawJson) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.subject = Some(Box::new(subject));
+        self
+    }
+
+    /// The erased tool.
+    pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
+        let schema = input_schema::<I>(&self.name)?;
+        let takes = takes(&schema);
+        let card = ToolCard::new(self.name, self.description, &schema)?;
+        let Self { traits, execute, subject, .. } =
+            Self { name: String::new(), description: String::new(), ..self };
+        Ok(Arc::new(Typed { card, takes, traits, execute, subject, types: PhantomData }))
+    }
+}
+
+struct Typed<I, O> {
+    card: ToolCard,
+    takes: String,
+    traits: ToolTraits,
+    execute: Box<Execute<I, O>>,
+    subject: Option<Box<Subject>>,
+    types: PhantomData<fn(I) -> O>,
+}
+
+#[async_trait]
+impl<I, O> Tool for Typed<I, O>
+where
+    I: DeserializeOwned + Send + 'static,
+    O: IntoOutput + Send + 'static,
+{
+    fn card(&self) -> &ToolCard {
+        &self.card
+    }
+
+    fn traits(&self) -> &ToolTraits {
+        &self.traits
+    }
+
+    fn subject(&self, input: &RawJson) -> Option<String> {
+        self.subject.as_ref().and_then(|subject| subject(input))
+    }
+
+    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+        permit.covers(self.card.name(), input)?;
+        let typed = self.parse(input)?;
+        (self.execute)(Call { cx: cx.clone(), permit }, typed).await?.into_output()
+    }
+}
+
+impl<I: DeserializeOwned, O> Typed<I, O> {
+    fn parse(&self, input: &RawJson) -> Result<I, ToolError> {
+        // A list would fill the fields of a struct by position; a model that sends one means something else.
+        if !input.is_object() {
+            return Err(
+                self.misfit(".".to_owned(), serde::de::Error::custom("the input must be a JSON object"))
+            );
+        }
+        let mut reader = serde_json::Deserializer::from_str(input.get());
+        serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| self.misfit(error.path().to_string(), error.into_inner()))
+    }
+
+    fn misfit(&self, path: String, cause: serde_json::Error) -> ToolError {
+        ToolError::Input { tool: self.card.name().to_owned(), path, cause, takes: self.takes.clone() }
+    }
+}
+
+impl<I, O> fmt::Debug for Typed<I, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool")
+            .field("name", &self.card.name())
+            .field("traits", &self.traits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<I, O> fmt::Debug for ToolConfig<I, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolConfig").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The JSON Schema of a type, inlined and without titles: the shortest form every provider takes.
+fn input_schema<I: JsonSchema>(tool: &str) -> Result<RawJson, CardError> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<I>();
+    schema.remove("title");
+    schema.remove("description");
+    RawJson::of(&schema).map_err(|cause| CardError::Json { tool: tool.to_owned(), cause })
+}
+
+/// The fields of a schema in one line: `path (required), limit`.
+fn takes(schema: &RawJson) -> String {
+    #[derive(serde::Deserialize, Default)]
+    struct Fields {
+        #[serde(default)]
+        properties: std::collections::BTreeMap<String, serde::de::IgnoredAny>,
+        #[serde(default)]
+        required: Vec<String>,
+    }
+    let Fields { properties, required } = schema.to().unwrap_or_default();
+    if properties.is_empty() {
+        return "{} (no fields)".to_owned();
+    }
+    let named = properties.keys().map(|name| match required.contains(name) {
+        true => format!("{name} (required)"),
+        false => name.clone(),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::{CallId, ToolCall, ToolInput};
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::{Mode, Permissions, Verdict};
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Input {
+        /// Where to look.
+        path: String,
+        /// At most this many.
+        limit: Option<u32>,
+    }
+
+    fn tool() -> Arc<dyn Tool> {
+        let config = ToolConfig::new("look", "Looks.", Access::Read, |_, input: Input| async move {
+            Ok(format!("{}:{:?}", input.path, input.limit))
+        });
+        config.build().unwrap()
+    }
+
+    fn run(input: &str) -> Result<ToolOutput, ToolError> {
+        let input = RawJson::parse(input).unwrap();
+        let call = ToolCall {
+            id: CallId::new("c").unwrap(),
+            name: "look".into(),
+            input: ToolInput::Json(input.clone()),
+        };
+        let tool = tool();
+        let Verdict::Allow(permit) =
+            (Permissions { mode: Mode::Bypass, rules: vec![] }).check(&*tool, &call, &input)
+        else {
+            panic!("allowed");
+        };
+        let cx = ToolCx::for_test("s", "c").unwrap();
+        tool.run(&cx, permit, &input).now_or_never().unwrap()
+    }
+
+    #[test]
+    fn the_schema_comes_from_the_type() {
+        insta::assert_snapshot!(tool().card().input_schema(), @r#"{"properties":{"limit":{"description":"At most this many.","format":"uint32","minimum":0,"type":["integer","null"]},"path":{"description":"Where to look.","type":"string"}},"required":["path"],"type":"object"}"#);
+    }
+
+    #[test]
+    fn input_that_does_not_fit_is_taught() {
+        assert_eq!(run(r#"{"path":"a","limit":3}"#).unwrap().plain(), "a:Some(3)");
+        let check = |input: &str| run(input).unwrap_err().to_string();
+        insta::assert_snapshot!(check(r#"{"path":1}"#), @"The input of `look` does not fit: at `path`: invalid type: integer `1`, expected a string at line 1 column 9. Call it again with: limit, path (required)");
+        insta::assert_snapshot!(check(r#"{"limit":1}"#), @"The input of `look` does not fit: at `.`: missing field `path` at line 1 column 11. Call it again with: limit, path (required)");
+        insta::assert_snapshot!(check(r#"["a", 3]"#), @"The input of `look` does not fit: at `.`: the input must be a JSON object. Call it again with: limit, path (required)");
+    }
+}

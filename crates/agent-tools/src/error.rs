@@ -1,0 +1,45 @@
+//! How a tool fails: in words that teach the model the next step.
+
+use std::time::Duration;
+
+/// A failed call. Its text becomes the error result, so it is a prompt: say what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The input does not fit the schema.
+    #[error("The input of `{tool}` does not fit: at `{path}`: {cause}. Call it again with: {takes}")]
+    Input {
+        /// The tool.
+        tool: String,
+        /// Where in the input.
+        path: String,
+        /// What is wrong there.
+        cause: serde_json::Error,
+        /// The fields the tool takes.
+        takes: String,
+    },
+    /// The tool did its best and could not.
+    #[error("{0}")]
+    Failed(String),
+    /// The tool was stopped by its deadline.
+    #[error("The tool was stopped after {} s. Do less in one call, or ask for more time if the tool has a timeout field.", .0.as_secs())]
+    Timeout(Duration),
+    /// The turn was stopped.
+    #[error("The call was cancelled before it finished; it may have had part of its effect.")]
+    Cancelled,
+    /// The permit is for something else.
+    #[error(
+        "The permit given is not for this call; nothing was done. This is a fault of the program that runs the tools."
+    )]
+    WrongPermit,
+    /// The output cannot be written as JSON.
+    #[error("The output of the tool cannot be shown: {0}")]
+    Output(#[source] serde_json::Error),
+}
+
+impl ToolError {
+    /// A failure with these words.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::Failed(text.into())
+    }
+}

@@ -1,0 +1,41 @@
+//! Tools as data: what the model sees of a tool, what it may do, and in which order calls run.
+//!
+//! Depend on this crate when you write a tool: define an input type and a function with [`ToolConfig`], or
+//! implement [`Tool`] by hand for tools that are only known at run time.
+//!
+//! **This crate knows** tool cards and traits, the frozen [`ToolSet`], the permission check that yields a
+//! [`Permit`], the [`ExecutionPlan`] and the caps on outputs.
+//!
+//! **It never knows** which tools exist, and it never spawns: the driver runs what the plan says.
+//!
+//! ```
+//! use agent_tools::{Access, ToolConfig, ToolSet};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Greet { /** Whom to greet. */ name: String }
+//!
+//! let greet = ToolConfig::new("greet", "Greets a person by name.", Access::Read, |_, input: Greet| async move {
+//!     Ok(format!("Hello, {}!", input.name))
+//! });
+//! let tools = ToolSet::builder().with(greet.build()?).freeze()?;
+//! assert_eq!(tools.cards()[0].name(), "greet");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod cap;
+pub mod config;
+pub mod cx;
+pub mod error;
+pub mod permission;
+pub mod plan;
+pub mod registry;
+pub mod tool;
+
+pub use cap::{Capped, OutputCap};
+pub use config::{IntoOutput, ToolConfig};
+pub use cx::{Blobs, SlotsHandle, ToolCx};
+pub use error::ToolError;
+pub use permission::{AskRequest, Decision, Mode, Permissions, Permit, Rule, Verdict};
+pub use plan::{Batch, ExecutionPlan, Preflight, preflight};
+pub use registry::{ToolSet, ToolSetBuilder, ToolSetError};
+pub use tool::{Access, Concurrency, Tool, ToolTraits};

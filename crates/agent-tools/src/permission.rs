@@ -1,0 +1,273 @@
+//! The permission check: nothing runs without a permit, and only this file makes one.
+
+use agent_core::{CallId, RawJson, ToolCall};
+use sha2::{Digest, Sha256};
+
+use crate::{Access, Tool, ToolError};
+
+/// Leave to run one call with one input, once (requirement T2).
+///
+/// It cannot be cloned or built outside the check; a tool consumes it, and every effect of a sandbox asks to see
+/// it. So code that runs a tool unchecked does not compile.
+#[derive(Debug)]
+pub struct Permit {
+    call: CallId,
+    fingerprint: [u8; 32],
+}
+
+/// What the check says.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle all three")]
+pub enum Verdict {
+    /// Run it.
+    Allow(Permit),
+    /// A person decides.
+    Ask(AskRequest),
+    /// Do not run it; the words are for the model.
+    Deny(String),
+}
+
+/// A question to a person. Answering it consumes it.
+#[derive(Debug)]
+pub struct AskRequest {
+    permit: Permit,
+    tool: String,
+    subject: String,
+    reason: String,
+}
+
+/// The permission policy of a session: a mode and rules. Deny wins over ask, ask over allow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
+pub struct Permissions {
+    /// What happens where no rule speaks.
+    pub mode: Mode,
+    /// Rules for tools by name.
+    pub rules: Vec<Rule>,
+}
+
+/// What happens where no rule speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the documented modes")]
+pub enum Mode {
+    /// Readers run; edits, programs and the network ask.
+    #[default]
+    Default,
+    /// Readers run; everything else is refused.
+    Plan,
+    /// Readers and edits run; programs and the network ask.
+    AcceptEdits,
+    /// Everything runs that no rule refuses.
+    Bypass,
+}
+
+/// A rule for one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a config struct")]
+pub struct Rule {
+    /// The tool's name.
+    pub tool: String,
+    /// What happens to its calls.
+    pub decision: Decision,
+}
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "ordered by strictness: the strictest wins")]
+pub enum Decision {
+    /// It runs.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It is refused.
+    Deny,
+}
+
+impl Permissions {
+    /// Checks one call at the start of its execution. Tools are never hidden; a refusal teaches.
+    pub fn check(&self, tool: &dyn Tool, call: &ToolCall, input: &RawJson) -> Verdict {
+        let access = tool.traits().access;
+        let by_rule = self.rules.iter().filter(|rule| rule.tool == call.name).map(|rule| rule.decision).max();
+        let decision = by_rule.unwrap_or_else(|| self.mode.decide(access));
+        match decision {
+            Decision::Allow => Verdict::Allow(Permit::for_call(call, input)),
+            Decision::Deny => Verdict::Deny(self.refusal(&call.name, by_rule.is_some())),
+            Decision::Ask => Verdict::Ask(AskRequest {
+                permit: Permit::for_call(call, input),
+                tool: call.name.clone(),
+                subject: tool.subject(input).unwrap_or_else(|| input.get().to_owned()),
+                reason: access.what_it_does().to_owned(),
+            }),
+        }
+    }
+
+    fn refusal(&self, tool: &str, by_rule: bool) -> String {
+        if !by_rule && self.mode == Mode::Plan {
+            return format!(
+                "`{tool}` was not run: this session is in plan mode, where nothing may be changed. Read what you need and present your plan; the user will leave plan mode to have it carried out."
+            );
+        }
+        format!(
+            "`{tool}` was not run: a permission rule of this session refuses it. Do not call it again; reach the goal with other tools, or tell the user what you need and why."
+        )
+    }
+}
+
+impl Mode {
+    /// What happens to a kind of tool where no rule speaks.
+    pub fn decide(self, access: Access) -> Decision {
+        match (self, access) {
+            (_, Access::Read | Access::Session) | (Self::Bypass, _) | (Self::AcceptEdits, Access::Edit) => {
+                Decision::Allow
+            }
+            (Self::Plan, Access::Edit | Access::Execute | Access::Network) => Decision::Deny,
+            (Self::Default, Access::Edit | Access::Execute | Access::Network)
+            | (Self::AcceptEdits, Access::Execute | Access::Network) => Decision::Ask,
+        }
+    }
+}
+
+impl Access {
+    fn what_it_does(self) -> &'static str {
+        match self {
+            Self::Read => "it reads",
+            Self::Session => "it changes the session's own state",
+            Self::Edit => "it changes files",
+            Self::Execute => "it runs a program",
+            Self::Network => "it reaches the network",
+        }
+    }
+}
+
+impl AskRequest {
+    /// The tool.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// What to show: the command, the path, or the whole input.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Why a person is asked.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The call.
+    pub fn call(&self) -> &CallId {
+        &self.permit.call
+    }
+
+    /// The person allows it.
+    pub fn allow(self) -> Permit {
+        self.permit
+    }
+
+    /// The person refuses; the words for the model, with the person's own if any.
+    pub fn deny(self, words: Option<&str>) -> String {
+        let said = words.map_or_else(String::new, |words| format!(" They say: {words}"));
+        format!(
+            "User denied `{}`; it was not run.{said} Do not repeat the call; find another way or ask what they want.",
+            self.tool
+        )
+    }
+
+    /// Nobody can be asked; the words for the model.
+    pub fn nobody_to_ask(self) -> String {
+        format!(
+            "`{}` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat the call; use tools that need no leave, or finish by telling the user which command to allow.",
+            self.tool
+        )
+    }
+}
+
+impl Permit {
+    fn for_call(call: &ToolCall, input: &RawJson) -> Self {
+        Self { call: call.id.clone(), fingerprint: fingerprint(&call.name, input) }
+    }
+
+    /// Whether it is for this very tool and input; a tool asks before it acts.
+    pub fn covers(&self, tool: &str, input: &RawJson) -> Result<(), ToolError> {
+        if self.fingerprint == fingerprint(tool, input) { Ok(()) } else { Err(ToolError::WrongPermit) }
+    }
+
+    /// The call it is for.
+    pub fn call(&self) -> &CallId {
+        &self.call
+    }
+}
+
+/// Hash over the tool's name and the exact input: what was checked is what runs (case A02).
+fn fingerprint(tool: &str, input: &RawJson) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update((tool.len() as u64).to_le_bytes());
+    hash.update(tool.as_bytes());
+    hash.update(input.get().as_bytes());
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::ToolInput;
+
+    use super::*;
+    use crate::ToolConfig;
+
+    fn check(mode: Mode, rules: &[(&str, Decision)], access: Access) -> &'static str {
+        let rules =
+            rules.iter().map(|(tool, decision)| Rule { tool: (*tool).into(), decision: *decision }).collect();
+        let tool =
+            ToolConfig::new("t", "Test.", access, |_, _: serde_json::Value| async { Ok(String::new()) });
+        let tool = tool.build().unwrap();
+        let input = RawJson::empty_object();
+        let call = ToolCall {
+            id: CallId::new("c").unwrap(),
+            name: "t".into(),
+            input: ToolInput::Json(input.clone()),
+        };
+        match (Permissions { mode, rules }).check(&*tool, &call, &input) {
+            Verdict::Allow(_) => "allow",
+            Verdict::Ask(_) => "ask",
+            Verdict::Deny(_) => "deny",
+        }
+    }
+
+    #[test]
+    fn modes_and_rules() {
+        use Access::{Edit, Execute, Network, Read, Session};
+        let row = |mode| [Read, Session, Edit, Execute, Network].map(|access| check(mode, &[], access));
+        assert_eq!(row(Mode::Default), ["allow", "allow", "ask", "ask", "ask"]);
+        assert_eq!(row(Mode::Plan), ["allow", "allow", "deny", "deny", "deny"]);
+        assert_eq!(row(Mode::AcceptEdits), ["allow", "allow", "allow", "ask", "ask"]);
+        assert_eq!(row(Mode::Bypass), ["allow"; 5]);
+        let both = [("t", Decision::Allow), ("t", Decision::Deny)];
+        assert_eq!(check(Mode::Default, &both, Read), "deny", "deny wins over allow");
+        assert_eq!(
+            check(Mode::Bypass, &[("t", Decision::Deny)], Edit),
+            "deny",
+            "bypass does not lift a refusal"
+        );
+        assert_eq!(
+            check(Mode::Plan, &[("t", Decision::Allow)], Execute),
+            "allow",
+            "a rule speaks before the mode"
+        );
+        assert_eq!(check(Mode::Default, &[("other", Decision::Deny)], Read), "allow");
+    }
+
+    #[test]
+    fn a_permit_is_for_one_input() {
+        let input = RawJson::parse(r#"{"a":1}"#).unwrap();
+        let call = ToolCall {
+            id: CallId::new("c").unwrap(),
+            name: "t".into(),
+            input: ToolInput::Json(input.clone()),
+        };
+        let permit = Permit::for_call(&call, &input);
+        assert!(permit.covers("t", &input).is_ok());
+        assert!(permit.covers("u", &input).is_err());
+        assert!(permit.covers("t", &RawJson::parse(r#"{"a":2}"#).unwrap()).is_err());
+    }
+}

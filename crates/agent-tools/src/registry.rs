@@ -1,0 +1,150 @@
+//! The tools of an agent, frozen in one order.
+
+use std::sync::Arc;
+
+use agent_core::ToolCard;
+
+use crate::Tool;
+
+/// The tools of an agent. The order never changes, because it is the start of every cached prompt (requirement A4).
+#[derive(Debug, Clone, Default)]
+pub struct ToolSet {
+    tools: Arc<[Arc<dyn Tool>]>,
+    cards: Arc<[ToolCard]>,
+}
+
+/// Collects tools; mistakes are reported by [`ToolSetBuilder::freeze`].
+#[derive(Debug, Default)]
+#[must_use = "a builder does nothing until it is frozen"]
+pub struct ToolSetBuilder {
+    tools: Vec<Arc<dyn Tool>>,
+    mistakes: Vec<ToolSetError>,
+}
+
+/// A set that cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolSetError {
+    /// Two tools of one name.
+    #[error("two tools are called `{0}`; rename one, or use `replace` to put one in the other's place")]
+    Duplicate(String),
+    /// A name to remove or replace that no tool has.
+    #[error("no tool is called `{name}`, so it cannot be {action}; there are: {known}")]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// What was to be done.
+        action: &'static str,
+        /// The names there are.
+        known: String,
+    },
+}
+
+impl ToolSet {
+    /// An empty builder.
+    pub fn builder() -> ToolSetBuilder {
+        ToolSetBuilder::default()
+    }
+
+    /// The cards, in order.
+    pub fn cards(&self) -> &[ToolCard] {
+        &self.cards
+    }
+
+    /// A tool by name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.card().name() == name)
+    }
+
+    /// All tools, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter()
+    }
+
+    /// The names, in order, joined for a message.
+    pub fn names(&self) -> String {
+        names(&self.tools)
+    }
+}
+
+impl ToolSetBuilder {
+    /// Appends a tool.
+    pub fn with(mut self, tool: Arc<dyn Tool>) -> Self {
+        if self.position(tool.card().name()).is_some() {
+            self.mistakes.push(ToolSetError::Duplicate(tool.card().name().to_owned()));
+        } else {
+            self.tools.push(tool);
+        }
+        self
+    }
+
+    /// Appends tools.
+    pub fn extend(self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        tools.into_iter().fold(self, Self::with)
+    }
+
+    /// Puts a tool in the place of the one that has its name (requirement T11).
+    pub fn replace(mut self, tool: Arc<dyn Tool>) -> Self {
+        match self.position(tool.card().name()) {
+            Some(at) => self.tools[at] = tool,
+            None => self.unknown(tool.card().name(), "replaced"),
+        }
+        self
+    }
+
+    /// Takes a tool out; a misspelt name is an error, not a no-op.
+    pub fn without(mut self, name: &str) -> Self {
+        match self.position(name) {
+            Some(at) => drop(self.tools.remove(at)),
+            None => self.unknown(name, "taken out"),
+        }
+        self
+    }
+
+    /// The set, or the first mistake.
+    pub fn freeze(mut self) -> Result<ToolSet, ToolSetError> {
+        if !self.mistakes.is_empty() {
+            return Err(self.mistakes.remove(0));
+        }
+        let cards = self.tools.iter().map(|tool| tool.card().clone()).collect();
+        Ok(ToolSet { tools: self.tools.into(), cards })
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.tools.iter().position(|tool| tool.card().name() == name)
+    }
+
+    fn unknown(&mut self, name: &str, action: &'static str) {
+        let known = names(&self.tools);
+        self.mistakes.push(ToolSetError::Unknown { name: name.to_owned(), action, known });
+    }
+}
+
+fn names(tools: &[Arc<dyn Tool>]) -> String {
+    tools.iter().map(|tool| tool.card().name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Access, ToolConfig};
+
+    fn tool(name: &str) -> Arc<dyn Tool> {
+        ToolConfig::new(name, "Test.", Access::Read, |_, _: serde_json::Value| async { Ok(String::new()) })
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn order_is_insertion_order_and_mistakes_are_errors() {
+        let set = |build: fn(ToolSetBuilder) -> ToolSetBuilder| {
+            let base = ToolSet::builder().with(tool("b")).with(tool("a"));
+            build(base).freeze().map(|set| set.names()).map_err(|error| error.to_string())
+        };
+        assert_eq!(set(|b| b).unwrap(), "b, a");
+        assert_eq!(set(|b| b.without("b")).unwrap(), "a");
+        assert_eq!(set(|b| b.replace(tool("b"))).unwrap(), "b, a");
+        insta::assert_snapshot!(set(|b| b.without("bb")).unwrap_err(), @"no tool is called `bb`, so it cannot be taken out; there are: b, a");
+        insta::assert_snapshot!(set(|b| b.with(tool("a"))).unwrap_err(), @"two tools are called `a`; rename one, or use `replace` to put one in the other's place");
+    }
+}

@@ -1,0 +1,94 @@
+//! The erased tool: what the driver calls.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use agent_core::{RawJson, ToolCard, ToolOutput};
+use async_trait::async_trait;
+
+use crate::{OutputCap, Permit, ToolCx, ToolError};
+
+/// A tool, whatever its types. Most are made by [`crate::ToolConfig`]; implement it by hand when the card is only
+/// known at run time.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "make one with `ToolConfig::new(name, description, access, |cx, input| async {{ .. }}).build()?`"
+)]
+pub trait Tool: Debug + Send + Sync {
+    /// What the model sees.
+    fn card(&self) -> &ToolCard;
+
+    /// What the driver must know to run it.
+    fn traits(&self) -> &ToolTraits;
+
+    /// The part of the input a person must see to decide, for example the command or the path.
+    ///
+    /// The whole input stands in when this is `None`.
+    fn subject(&self, input: &RawJson) -> Option<String> {
+        let _ = input;
+        None
+    }
+
+    /// Runs one call. It consumes the permit, so nothing runs that was not checked, and nothing runs twice.
+    ///
+    /// Contract: returns soon after `cx.cancel` is cancelled, and leaves nothing running behind.
+    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError>;
+}
+
+/// What the driver must know of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..ToolTraits::of(access)")]
+pub struct ToolTraits {
+    /// What kind of effect it has; permission modes go by it.
+    pub access: Access,
+    /// Whether running it again with the same input does no further harm; decides what a resumed session does
+    /// with a call whose result was lost (requirement D4).
+    pub idempotent: bool,
+    /// Whether calls may run beside others.
+    pub concurrency: Concurrency,
+    /// Longest run; the driver cancels it then.
+    pub deadline: Option<Duration>,
+    /// Largest output that enters the history.
+    pub cap: OutputCap,
+}
+
+/// What kind of effect a tool has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "every permission mode decides on every kind")]
+pub enum Access {
+    /// Only looks.
+    Read,
+    /// Changes state of the session itself, such as the todo list.
+    Session,
+    /// Changes files of the workspace.
+    Edit,
+    /// Runs programs.
+    Execute,
+    /// Reaches the network.
+    Network,
+}
+
+/// Whether calls of a tool may run beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the plan handles both")]
+pub enum Concurrency {
+    /// Beside other parallel calls of the same step.
+    Parallel,
+    /// Alone, in call order.
+    Serial,
+}
+
+impl ToolTraits {
+    /// The usual traits of a kind: readers are idempotent and run in parallel, everything else is not.
+    pub fn of(access: Access) -> Self {
+        let reads = access == Access::Read;
+        Self {
+            access,
+            idempotent: reads,
+            concurrency: if reads { Concurrency::Parallel } else { Concurrency::Serial },
+            deadline: None,
+            cap: OutputCap::default(),
+        }
+    }
+}
