@@ -1,0 +1,36 @@
+//! One turn of an agent as a machine without I/O.
+//!
+//! Depend on this crate when you write a driver of your own: ask the [`Turn`] what it wants, do it, report what
+//! came of it. The machine has no clock, no model and no store, so a test can play a whole turn by hand.
+//!
+//! **This crate knows** when a turn continues, waits or ends, the stop conditions, and the one place where a
+//! [`agent_core::TerminalReason`] is derived.
+//!
+//! **It never knows** how anything is executed.
+//!
+//! ```
+//! use agent_core::{AssistantPart, History, Response, TerminalReason, TurnId};
+//! use agent_turn::{Report, Turn, Want, step_count};
+//!
+//! let stop = step_count(40);
+//! let mut turn = Turn::new(TurnId::FIRST);
+//! assert!(matches!(turn.poll(), Want::Prepare(_)));
+//! turn.handle(&stop, Report::Prepared)?;
+//! assert!(matches!(turn.poll(), Want::Model));
+//!
+//! let said = Response::of(vec![AssistantPart::text("Hello!").ok_or("blank")?]);
+//! let step = turn.handle(&stop, Report::Response(History::new().admit(said)))?;
+//! assert!(step.is_some(), "a step without calls is complete at once");
+//! assert!(matches!(turn.poll(), Want::End(TerminalReason::Done)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod machine;
+mod report;
+pub mod stop;
+mod want;
+
+pub use machine::{FORMAT, Misuse, RestoreError, Turn};
+pub use report::Report;
+pub use stop::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
+pub use want::Want;
