@@ -1,0 +1,151 @@
+//! Sessions in a directory of the local disk, on SQLite.
+
+mod connect;
+mod fault;
+mod locks;
+mod migrate;
+mod reads;
+mod worker;
+mod writes;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent_core::{
+    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
+    SessionSummary, Usage,
+};
+use async_trait::async_trait;
+
+use crate::write::{Events, NewSession, Records, Rows};
+use crate::{Lease, Store, StoreError, rows};
+use locks::Locks;
+use worker::Worker;
+use writes::Holder;
+
+/// Keeps sessions in `sessions.db` of a directory, for this and later processes (requirement D2).
+///
+/// Many processes may share the directory; each session has a lock of the operating system, so that the lock of
+/// a process that died is free at once (requirement D3). An answered write has reached the disk. Works with any
+/// async runtime: one thread of the store writes, another reads. Clones share both.
+///
+/// The directory must be on a local disk; a network file system cannot hold it.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+/// Choices of a [`SqliteStore`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a config, written as a literal with ..Default")]
+pub struct SqliteOptions {
+    /// The largest size of the database file in bytes, rounded up to a page of 8 KiB; beyond it writes are
+    /// [`StoreError::DiskFull`]. `None` leaves it to the disk.
+    pub max_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    reader: Worker,
+    /// Closed after the reader: the last connection tidies the side files up, and this one may.
+    writer: Worker,
+    locks: Locks,
+}
+
+impl SqliteStore {
+    /// Opens the store of a directory, creating both when they do not exist.
+    ///
+    /// A new directory is readable by its owner only, and so is the database. Blocks for as long as the files
+    /// take to open.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_with(dir, &SqliteOptions::default())
+    }
+
+    /// Opens the store of a directory with choices of your own.
+    pub fn open_with(dir: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
+        let locks = Locks::open(dir)?;
+        // Two processes that open a new directory at once would both set it up.
+        let opening = locks.opening()?;
+        let writer = connect::writer(dir, options)?;
+        let reader = connect::reader(dir)?;
+        drop(opening);
+        let writer = Worker::writer(writer)?;
+        let reader = Worker::reader(reader)?;
+        Ok(Self { inner: Arc::new(Inner { reader, writer, locks }) })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        let lock = self.inner.locks.take(session)?;
+        let id = session.clone();
+        let epoch = self.inner.writer.ask(move |db| writes::next_epoch(db, &id)).await?;
+        Ok(Lease::new(session.clone(), epoch, lock))
+    }
+
+    async fn create(
+        &self,
+        lease: &Lease,
+        meta: &SessionMeta,
+        checkpoint: &Checkpoint,
+    ) -> Result<Revision, StoreError> {
+        let first = NewSession::encode(lease, meta, checkpoint)?;
+        let holder = Holder::of(lease);
+        self.inner.writer.ask(move |db| writes::create(db, &holder, &first)).await
+    }
+
+    async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::session(db, &id)).await
+    }
+
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+        let rows = Rows::encode(lease.session(), commit)?;
+        let holder = Holder::of(lease);
+        self.inner.writer.ask(move |db| writes::commit(db, &holder, &rows)).await
+    }
+
+    async fn journal(
+        &self,
+        lease: &Lease,
+        records: &[JournalRecord],
+        events: &[Event],
+    ) -> Result<(), StoreError> {
+        let records = Records::encode(lease.session(), records)?;
+        let events = Events::encode(lease.session(), events)?;
+        let holder = Holder::of(lease);
+        self.inner.writer.ask(move |db| writes::journal(db, &holder, &records, &events)).await
+    }
+
+    async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::events(db, &id, after_seq)).await
+    }
+
+    async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::usage(db, &id)).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        self.inner.reader.ask(reads::sessions).await
+    }
+
+    async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
+        let holder = Holder::of(&lease);
+        self.inner.writer.ask(move |db| writes::delete(db, &holder)).await
+    }
+
+    async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
+        let hash = rows::hash(bytes);
+        let (id, address, bytes) = (session.clone(), hash.clone(), bytes.to_vec());
+        self.inner.writer.ask(move |db| writes::blob(db, &id, &address, &bytes)).await?;
+        Ok(hash)
+    }
+
+    async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
+        let hash = hash.clone();
+        self.inner.reader.ask(move |db| reads::blob(db, &hash)).await
+    }
+}

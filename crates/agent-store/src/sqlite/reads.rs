@@ -1,0 +1,102 @@
+//! The reads, each run on a snapshot.
+
+use agent_core::{BlobHash, Event, Revision, SessionId, SessionRecord, SessionSummary, Usage};
+use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
+
+use super::fault::Fail;
+use crate::rows::{self, Numbered, SessionRows, SummaryRow};
+use crate::{Row, StoreError};
+
+pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionRecord>, Fail> {
+    let found = db
+        .prepare_cached(
+            "SELECT n, revision, head, last_seq, body FROM sessions
+             LEFT JOIN descriptions ON session = n WHERE id = ?1",
+        )?
+        .query_row([id.as_str()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        })
+        .optional()?;
+    let Some((n, revision, head, last_seq, meta)) = found else { return Ok(None) };
+    let checkpoint = db
+        .prepare_cached("SELECT body FROM checkpoints WHERE session = ?1 AND revision = ?2")?
+        .query_row((n, revision), |row| row.get(0))
+        .optional()?;
+    let rows = SessionRows {
+        meta,
+        revision,
+        head,
+        entries: numbered(db, "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq", n)?,
+        checkpoint,
+        journal: numbered(db, "SELECT pos, body FROM journal WHERE session = ?1 ORDER BY pos", n)?,
+        last_seq,
+    };
+    Ok(Some(rows.read(id)?))
+}
+
+pub(super) fn events(db: &Connection, id: &SessionId, after_seq: u64) -> Result<Vec<Event>, Fail> {
+    let (n, last_seq): (i64, u64) = existing(db, id)?;
+    // A number beyond the last one has no events after it, however large it is.
+    let after = after_seq.min(last_seq);
+    let mut query =
+        db.prepare_cached("SELECT seq, body FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq")?;
+    let found: Vec<Numbered> = query.query_map((n, after), pair)?.collect::<Result<_, _>>()?;
+    rows::in_order(id, &found, after + 1..last_seq + 1, Row::Event)?;
+    Ok(rows::decode_all(id, found, Row::Event)?)
+}
+
+pub(super) fn usage(db: &Connection, id: &SessionId) -> Result<Vec<(Revision, Usage)>, Fail> {
+    let (n, _) = existing(db, id)?;
+    let rows = numbered(db, "SELECT revision, body FROM usage WHERE session = ?1 ORDER BY revision", n)?;
+    let decoded = rows.into_iter().map(|(n, body)| Ok((Revision(n), rows::decode(id, Row::Usage(n), body)?)));
+    decoded.collect()
+}
+
+pub(super) fn sessions(db: &Connection) -> Result<Vec<SessionSummary>, Fail> {
+    let mut query = db.prepare_cached(
+        "SELECT id, created_ms, updated_ms, model, head, last_turn, terminal, usage FROM sessions
+         ORDER BY updated_ms DESC, id",
+    )?;
+    let rows: Vec<SummaryRow> = query.query_map((), summary)?.collect::<Result<_, _>>()?;
+    Ok(rows.into_iter().map(SummaryRow::read).collect::<Result<_, _>>()?)
+}
+
+pub(super) fn blob(db: &Connection, hash: &BlobHash) -> Result<Option<Vec<u8>>, Fail> {
+    let found = db
+        .prepare_cached("SELECT bytes FROM blobs WHERE hash = ?1")?
+        .query_row([hash.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(found.map(|bytes| rows::checked(hash, bytes)).transpose()?)
+}
+
+/// The key of a session, and the number of its last event.
+fn existing(db: &Connection, id: &SessionId) -> Result<(i64, u64), Fail> {
+    let found = db
+        .prepare_cached("SELECT n, last_seq FROM sessions WHERE id = ?1")?
+        .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    found.ok_or_else(|| StoreError::Missing(id.clone()).into())
+}
+
+fn numbered(db: &Connection, query: &str, n: i64) -> Result<Vec<Numbered>, Fail> {
+    let mut query = db.prepare_cached(query)?;
+    let rows = query.query_map([n], pair)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn pair(row: &SqlRow<'_>) -> rusqlite::Result<Numbered> {
+    Ok((row.get(0)?, row.get_ref(1)?.as_bytes()?.to_vec()))
+}
+
+fn summary(row: &SqlRow<'_>) -> rusqlite::Result<SummaryRow> {
+    Ok(SummaryRow {
+        id: row.get(0)?,
+        created_ms: row.get(1)?,
+        updated_ms: row.get(2)?,
+        model: row.get(3)?,
+        entries: row.get(4)?,
+        turns: row.get(5)?,
+        terminal: row.get::<_, Option<String>>(6)?.map(String::into_bytes),
+        usage: row.get_ref(7)?.as_bytes()?.to_vec(),
+    })
+}

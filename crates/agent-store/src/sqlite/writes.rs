@@ -1,0 +1,195 @@
+//! The writes, each run inside a transaction that its worker commits.
+
+use agent_core::{BlobHash, Revision, SessionId};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::fault::Fail;
+use crate::write::{self, Ended, Events, Head, NewSession, Records, Rows, State};
+use crate::{Lease, StoreError};
+
+/// Who writes.
+#[derive(Debug)]
+pub(super) struct Holder {
+    session: SessionId,
+    epoch: u64,
+}
+
+/// The stored session that is written to.
+struct Target {
+    /// Its key in the database.
+    n: i64,
+    head: Head,
+}
+
+impl Holder {
+    pub(super) fn of(lease: &Lease) -> Self {
+        Self { session: lease.session().clone(), epoch: lease.epoch() }
+    }
+}
+
+/// Begins a new lease: whoever had the one before can write no more.
+pub(super) fn next_epoch(db: &Connection, session: &SessionId) -> Result<u64, Fail> {
+    let mut bump = db.prepare_cached(
+        "INSERT INTO leases (session, epoch) VALUES (?1, 1)
+         ON CONFLICT (session) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
+    )?;
+    Ok(bump.query_row([session.as_str()], |row| row.get(0))?)
+}
+
+pub(super) fn create(db: &Connection, holder: &Holder, first: &NewSession) -> Result<Revision, Fail> {
+    check_lease(db, holder)?;
+    let id = holder.session.as_str();
+    let State { last_turn, usage, .. } = &first.state;
+    let added = db
+        .prepare_cached(
+            "INSERT INTO sessions (id, model, created_ms, updated_ms, last_turn, usage)
+             VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute((id, &first.model, first.created_ms, last_turn, usage.get()))?;
+    if added == 0 {
+        return Err(StoreError::Exists(holder.session.clone()).into());
+    }
+    let n = db.last_insert_rowid();
+    db.prepare_cached("INSERT INTO descriptions (session, body) VALUES (?1, ?2)")?
+        .execute((n, first.meta.get().as_bytes()))?;
+    checkpoint(db, n, 0, &first.state)?;
+    Ok(Revision(0))
+}
+
+pub(super) fn commit(db: &Connection, holder: &Holder, rows: &Rows) -> Result<Revision, Fail> {
+    let Target { n, head } = target(db, holder)?;
+    let last_seq = rows.after(&holder.session, head)?;
+    let revision = head.revision.0 + 1;
+    let count = entries(db, n, rows)?;
+    events(db, n, &rows.events)?;
+    checkpoint(db, n, revision, &rows.state)?;
+    if let Some(usage) = &rows.usage {
+        db.prepare_cached("INSERT INTO usage (session, revision, body) VALUES (?1, ?2, ?3)")?.execute((
+            n,
+            revision,
+            usage.get(),
+        ))?;
+    }
+    db.prepare_cached("DELETE FROM journal WHERE session = ?1")?.execute([n])?;
+    let State { last_turn, usage, .. } = &rows.state;
+    db.prepare_cached(
+        "UPDATE sessions SET revision = ?2, head = head + ?3, last_seq = ?4, last_turn = ?5, usage = ?6,
+         updated_ms = ?7 WHERE n = ?1",
+    )?
+    .execute((n, revision, count, last_seq, last_turn, usage.get(), rows.now_ms))?;
+    ended(db, n, &rows.ended)?;
+    Ok(Revision(revision))
+}
+
+pub(super) fn journal(
+    db: &Connection,
+    holder: &Holder,
+    records: &Records,
+    new_events: &Events,
+) -> Result<(), Fail> {
+    let Target { n, head } = target(db, holder)?;
+    let last_seq = new_events.after(&holder.session, head)?;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO journal (session, pos, is_response, body)
+         VALUES (?1, (SELECT count(*) FROM journal WHERE session = ?1), ?2, ?3)",
+    )?;
+    for record in &records.0 {
+        insert.execute((n, record.is_response, record.body.get().as_bytes()))?;
+    }
+    events(db, n, new_events)?;
+    db.prepare_cached("UPDATE sessions SET last_seq = ?2 WHERE n = ?1")?.execute((n, last_seq))?;
+    Ok(())
+}
+
+/// Rows of other tables go with the session's own.
+pub(super) fn delete(db: &Connection, holder: &Holder) -> Result<(), Fail> {
+    let Target { n, .. } = target(db, holder)?;
+    db.prepare_cached("DELETE FROM sessions WHERE n = ?1")?.execute([n])?;
+    Ok(())
+}
+
+pub(super) fn blob(db: &Connection, session: &SessionId, hash: &BlobHash, bytes: &[u8]) -> Result<(), Fail> {
+    let found = db
+        .prepare_cached("SELECT n FROM sessions WHERE id = ?1")?
+        .query_row([session.as_str()], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let n = found.ok_or_else(|| StoreError::Missing(session.clone()))?;
+    db.prepare_cached("INSERT INTO blobs (hash, bytes) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING")?
+        .execute((hash.as_str(), bytes))?;
+    db.prepare_cached("INSERT INTO blob_refs (session, hash) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute((n, hash.as_str()))?;
+    Ok(())
+}
+
+/// Refuses a writer whose lease was taken over, whatever its file lock says.
+fn check_lease(db: &Connection, holder: &Holder) -> Result<(), Fail> {
+    let newest = db
+        .prepare_cached("SELECT epoch FROM leases WHERE session = ?1")?
+        .query_row([holder.session.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(write::holds(&holder.session, holder.epoch, newest.unwrap_or_default())?)
+}
+
+fn target(db: &Connection, holder: &Holder) -> Result<Target, Fail> {
+    check_lease(db, holder)?;
+    let found = db
+        .prepare_cached(
+            "SELECT n, revision, last_seq,
+             EXISTS (SELECT 1 FROM journal WHERE session = n AND is_response = 1)
+             FROM sessions WHERE id = ?1",
+        )?
+        .query_row([holder.session.as_str()], |row| {
+            let revision = Revision(row.get(1)?);
+            Ok(Target {
+                n: row.get(0)?,
+                head: Head { revision, last_seq: row.get(2)?, pending: row.get(3)? },
+            })
+        })
+        .optional()?;
+    found.ok_or_else(|| StoreError::Missing(holder.session.clone()).into())
+}
+
+/// Appends the entries, as the bytes that were given; how many they were.
+fn entries(db: &Connection, n: i64, rows: &Rows) -> Result<u64, Fail> {
+    let head: u64 =
+        db.prepare_cached("SELECT head FROM sessions WHERE n = ?1")?.query_row([n], |row| row.get(0))?;
+    let mut insert = db.prepare_cached("INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)")?;
+    for (seq, body) in (head..).zip(&rows.entries) {
+        insert.execute((n, seq, body.get().as_bytes()))?;
+    }
+    Ok(rows.entries.len() as u64)
+}
+
+fn events(db: &Connection, n: i64, events: &Events) -> Result<(), Fail> {
+    let mut insert = db.prepare_cached("INSERT INTO events (session, seq, body) VALUES (?1, ?2, ?3)")?;
+    for (seq, body) in &events.0 {
+        insert.execute((n, seq, body.get().as_bytes()))?;
+    }
+    Ok(())
+}
+
+fn checkpoint(db: &Connection, n: i64, revision: u64, state: &State) -> Result<(), Fail> {
+    db.prepare_cached("INSERT INTO checkpoints (session, revision, body) VALUES (?1, ?2, ?3)")?.execute((
+        n,
+        revision,
+        state.checkpoint.get().as_bytes(),
+    ))?;
+    db.prepare_cached("DELETE FROM checkpoints WHERE session = ?1 AND revision <= ?2 - ?3")?.execute((
+        n,
+        revision,
+        CHECKPOINTS_KEPT,
+    ))?;
+    Ok(())
+}
+
+fn ended(db: &Connection, n: i64, ended: &Ended) -> Result<(), Fail> {
+    let reason = match ended {
+        Ended::For(reason) => Some(reason.get()),
+        Ended::Open => None,
+        Ended::AsBefore => return Ok(()),
+    };
+    db.prepare_cached("UPDATE sessions SET terminal = ?2 WHERE n = ?1")?.execute((n, reason))?;
+    Ok(())
+}
+
+const CHECKPOINTS_KEPT: i64 = 3;

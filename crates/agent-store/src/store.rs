@@ -1,0 +1,83 @@
+//! What every store promises.
+
+use std::fmt::Debug;
+
+use agent_core::{
+    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
+    SessionSummary, Usage,
+};
+use async_trait::async_trait;
+
+use crate::{Lease, StoreError};
+
+/// Keeps sessions. Writing needs the session's [`Lease`]; reading needs nothing.
+///
+/// Every method is atomic: an error means that nothing of it was written. When no answer came, because the
+/// future was dropped or the process died, the write has either happened as a whole or not at all;
+/// [`Store::load`] tells which.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not keep sessions",
+    label = "not a store",
+    note = "use `MemoryStore`, `SqliteStore` (feature `sqlite`), or implement `Store` with `#[async_trait]`"
+)]
+pub trait Store: Debug + Send + Sync {
+    /// Takes a session, existing or not, for this worker (requirement D3).
+    ///
+    /// Answers [`StoreError::Busy`] at once while another worker holds it. The lease lasts until it is dropped
+    /// or its process dies; the next one has a higher epoch, and writes with this one are refused from then on.
+    async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError>;
+
+    /// Creates the session of the lease, at revision 0, without entries and events.
+    ///
+    /// [`StoreError::Exists`] when there is one.
+    async fn create(
+        &self,
+        lease: &Lease,
+        meta: &SessionMeta,
+        checkpoint: &Checkpoint,
+    ) -> Result<Revision, StoreError>;
+
+    /// The session with its history and its journal as of one moment; `None` when there is none.
+    ///
+    /// A row that cannot be read is [`StoreError::Corrupt`] and names the row (requirement D8).
+    async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError>;
+
+    /// Writes entries, checkpoint, usage, events and the terminal reason in one transaction, empties the journal
+    /// and answers the new revision (requirement D1).
+    ///
+    /// Refuses, in this order: a lost lease, a session that does not exist, a stale revision, events that do not
+    /// continue the stored numbers, and a boundary while a response is journaled (its step would land behind a
+    /// rewrite it was not made under).
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError>;
+
+    /// Appends records to the journal, and durable events with them, in one transaction (requirement D4).
+    ///
+    /// The revision stays. The next commit empties the journal.
+    async fn journal(
+        &self,
+        lease: &Lease,
+        records: &[JournalRecord],
+        events: &[Event],
+    ) -> Result<(), StoreError>;
+
+    /// The durable events numbered higher than `after_seq`, in order; 0 gives all of them.
+    async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError>;
+
+    /// The usage that commits recorded, each with the revision it led to, in order.
+    async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError>;
+
+    /// All sessions, the one written to last first; equal times stand in order of their names.
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// Deletes the session of the lease, its events and the blobs that no other session refers to.
+    async fn delete(&self, lease: Lease) -> Result<(), StoreError>;
+
+    /// Keeps bytes under their SHA-256 for as long as a session that put them exists (requirement D6).
+    ///
+    /// The same bytes are kept once. [`StoreError::Missing`] when the session does not exist.
+    async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError>;
+
+    /// The bytes, checked against their hash; `None` when no session keeps them.
+    async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError>;
+}

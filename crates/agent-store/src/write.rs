@@ -1,0 +1,199 @@
+//! What is about to be written, encoded and judged before any store is touched.
+
+use agent_core::{
+    Checkpoint, Commit, Entry, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
+    TerminalReason,
+};
+use serde::Serialize;
+
+use crate::{Lease, StoreError};
+
+/// A session's first rows.
+#[derive(Debug, Clone)]
+pub(crate) struct NewSession {
+    pub(crate) meta: RawJson,
+    pub(crate) model: String,
+    pub(crate) created_ms: i64,
+    pub(crate) state: State,
+}
+
+/// The rows of a commit.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows {
+    pub(crate) expect: Revision,
+    /// The exact bytes that every later load gives.
+    pub(crate) entries: Vec<RawJson>,
+    has_boundary: bool,
+    pub(crate) state: State,
+    pub(crate) usage: Option<RawJson>,
+    pub(crate) events: Events,
+    pub(crate) ended: Ended,
+    pub(crate) now_ms: i64,
+}
+
+/// A checkpoint, and the parts of it that the session list shows.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) checkpoint: RawJson,
+    pub(crate) last_turn: u64,
+    pub(crate) usage: RawJson,
+}
+
+/// What a commit says about how the last turn ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Ended {
+    /// It ended (or was parked) for this reason.
+    For(RawJson),
+    /// A turn is open.
+    Open,
+    /// Nothing: it was written between turns.
+    AsBefore,
+}
+
+/// Durable events of one session, each with its number.
+#[derive(Debug, Clone)]
+pub(crate) struct Events(pub(crate) Vec<(u64, RawJson)>);
+
+/// Journal records in order.
+#[derive(Debug, Clone)]
+pub(crate) struct Records(pub(crate) Vec<Record>);
+
+/// A journal record.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) is_response: bool,
+    pub(crate) body: RawJson,
+}
+
+/// Where a stored session ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) revision: Revision,
+    pub(crate) last_seq: u64,
+    /// Whether a response is in the journal.
+    pub(crate) pending: bool,
+}
+
+impl NewSession {
+    pub(crate) fn encode(
+        lease: &Lease,
+        meta: &SessionMeta,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, StoreError> {
+        let session = lease.session();
+        own(session, &meta.id)?;
+        Ok(Self {
+            meta: json(session, meta)?,
+            model: meta.model.clone(),
+            created_ms: meta.created_ms,
+            state: State::encode(session, checkpoint)?,
+        })
+    }
+}
+
+impl Rows {
+    pub(crate) fn encode(session: &SessionId, commit: Commit<'_>) -> Result<Self, StoreError> {
+        let entries = commit.entries.iter().map(|entry| json(session, entry));
+        Ok(Self {
+            expect: commit.expect,
+            entries: entries.collect::<Result<_, _>>()?,
+            has_boundary: commit.entries.iter().any(|entry| matches!(entry, Entry::Boundary(_))),
+            state: State::encode(session, commit.checkpoint)?,
+            usage: commit.usage.map(|usage| json(session, usage)).transpose()?,
+            events: Events::encode(session, commit.events)?,
+            ended: Ended::encode(session, commit.terminal, commit.checkpoint)?,
+            now_ms: commit.now_ms,
+        })
+    }
+
+    /// Whether the rows may follow `head`; the number of the last event after them.
+    pub(crate) fn after(&self, session: &SessionId, head: Head) -> Result<u64, StoreError> {
+        if self.expect != head.revision {
+            let session = session.clone();
+            return Err(StoreError::Stale { session, expected: self.expect, found: head.revision });
+        }
+        let last_seq = self.events.after(session, head)?;
+        if self.has_boundary && head.pending {
+            return Err(StoreError::Pending(session.clone()));
+        }
+        Ok(last_seq)
+    }
+}
+
+impl State {
+    fn encode(session: &SessionId, checkpoint: &Checkpoint) -> Result<Self, StoreError> {
+        Ok(Self {
+            checkpoint: json(session, checkpoint)?,
+            last_turn: checkpoint.last_turn,
+            usage: json(session, &checkpoint.usage)?,
+        })
+    }
+}
+
+impl Ended {
+    fn encode(
+        session: &SessionId,
+        terminal: Option<&TerminalReason>,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, StoreError> {
+        match terminal {
+            Some(reason) => Ok(Self::For(json(session, reason)?)),
+            None if checkpoint.turn.is_some() => Ok(Self::Open),
+            None => Ok(Self::AsBefore),
+        }
+    }
+}
+
+impl Events {
+    pub(crate) fn encode(session: &SessionId, events: &[Event]) -> Result<Self, StoreError> {
+        let numbered = events.iter().map(|event| {
+            own(session, &event.session)?;
+            let seq = event.seq.filter(|_| event.body.is_durable());
+            let seq = seq.ok_or_else(|| StoreError::LiveEvent(session.clone()))?;
+            Ok((seq, json(session, event)?))
+        });
+        numbered.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether the events may follow `head`; the number of the last one after them.
+    pub(crate) fn after(&self, session: &SessionId, head: Head) -> Result<u64, StoreError> {
+        let mut last = head.last_seq;
+        for (found, _) in &self.0 {
+            let expected = last.saturating_add(1);
+            if *found != expected {
+                return Err(StoreError::EventGap { session: session.clone(), expected, found: *found });
+            }
+            last = expected;
+        }
+        Ok(last)
+    }
+}
+
+impl Records {
+    pub(crate) fn encode(session: &SessionId, records: &[JournalRecord]) -> Result<Self, StoreError> {
+        let encoded = records.iter().map(|record| {
+            let is_response = matches!(record, JournalRecord::Response(_));
+            Ok(Record { is_response, body: json(session, record)? })
+        });
+        encoded.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Whether a lease of epoch `held` is the newest one.
+pub(crate) fn holds(session: &SessionId, held: u64, newest: u64) -> Result<(), StoreError> {
+    if held == newest {
+        return Ok(());
+    }
+    Err(StoreError::LeaseLost { session: session.clone(), held, newest })
+}
+
+fn own(lease: &SessionId, given: &SessionId) -> Result<(), StoreError> {
+    if lease == given {
+        return Ok(());
+    }
+    Err(StoreError::OtherSession { lease: lease.clone(), given: given.clone() })
+}
+
+fn json<T: Serialize>(session: &SessionId, value: &T) -> Result<RawJson, StoreError> {
+    RawJson::of(value).map_err(|cause| StoreError::Encode { session: session.clone(), cause })
+}

@@ -1,0 +1,5 @@
+//! Every store under the shared suite, and SQLite under faults.
+
+mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;

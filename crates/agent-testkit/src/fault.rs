@@ -1,0 +1,108 @@
+//! Ways a provider fails, to be put in front of a reply.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One failed answer of the simulated provider (requirement V2).
+///
+/// `after` counts server-sent events that still go out; it is cut down so that the fault always comes before the
+/// last event. A request that is not streamed has no events: an error event becomes its status, a cut leaves
+/// half of the body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A status with the provider's error body, in place of an answer.
+    Status {
+        /// For example 429, 529, 500, 401, 400, 413.
+        status: u16,
+        /// Seconds in the `retry-after` header.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<u32>,
+        /// The words in the body; by default those the provider uses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// An `error` event in a stream that began well.
+    ErrorEvent {
+        /// Events before it.
+        after: usize,
+        /// The provider's word, for example `overloaded_error`.
+        kind: String,
+        /// The words in it.
+        message: String,
+    },
+    /// The connection breaks in the middle of the answer.
+    Cut {
+        /// Events before it.
+        after: usize,
+    },
+    /// The answer stays open and nothing more comes, until the client or the server goes away.
+    Stall {
+        /// Events before it.
+        after: usize,
+    },
+    /// The connection is closed without any answer.
+    Hangup,
+    /// This answer, byte for byte.
+    Raw(RawReply),
+}
+
+/// A recorded answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record of an HTTP answer")]
+pub struct RawReply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers; those about framing (`content-length`, `transfer-encoding`, `connection`) are made anew.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The body. In a file it is a JSON string.
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
+    pub body: Bytes,
+}
+
+impl Fault {
+    /// A status with the provider's usual words.
+    pub fn status(status: u16) -> Self {
+        Self::Status { status, retry_after: None, message: None }
+    }
+
+    /// Status 429 that asks to wait this many seconds.
+    pub fn rate_limited(retry_after: u32) -> Self {
+        Self::Status { status: 429, retry_after: Some(retry_after), message: None }
+    }
+
+    /// An `overloaded_error` event after some events.
+    pub fn overloaded_event(after: usize) -> Self {
+        Self::ErrorEvent { after, kind: "overloaded_error".into(), message: "Overloaded".into() }
+    }
+}
+
+impl RawReply {
+    /// A recorded event stream.
+    pub fn sse(body: impl Into<Bytes>) -> Self {
+        Self::typed("text/event-stream; charset=utf-8", body)
+    }
+
+    /// A recorded JSON answer with status 200.
+    pub fn json(body: impl Into<Bytes>) -> Self {
+        Self::typed("application/json", body)
+    }
+
+    fn typed(media: &str, body: impl Into<Bytes>) -> Self {
+        let headers = BTreeMap::from([("content-type".to_owned(), media.to_owned())]);
+        Self { status: 200, headers, body: body.into() }
+    }
+}
+
+fn as_text<S: Serializer>(body: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = std::str::from_utf8(body).map_err(serde::ser::Error::custom)?;
+    serializer.serialize_str(text)
+}
+
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    String::deserialize(deserializer).map(Bytes::from)
+}

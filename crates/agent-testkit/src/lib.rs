@@ -1,0 +1,62 @@
+//! Depend on this crate, as a dev-dependency, to test your own agent: scripted models, a simulated provider
+//! over HTTP and shared suites.
+//!
+//! **This crate knows** how a model is told what to say ([`Script`]), how to say it in process
+//! ([`ScriptedModel`]) or on a provider's real wire ([`SimProvider`]), how providers fail ([`Fault`]), and how
+//! to show what was asked ([`render_requests`]).
+//!
+//! **It never knows** an agent's loop: everything in it can be used with any loop that speaks [`agent_core`]
+//! or HTTP.
+//!
+//! ```
+//! use agent_core::{Cancel, Entry, History, LanguageModel, ModelRequest, RequestSettings, ResponseBuilder,
+//!     ToolChoice, UserMessage};
+//! use agent_testkit::{Reply, ScriptedModel, render_requests};
+//! use futures_util::StreamExt;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = ScriptedModel::new(vec![Reply::text("I will look.").call("grep", r#"{"pattern":"todo"}"#)]);
+//! let mut history = History::new();
+//! history.push(Entry::User(UserMessage::text("Anything left to do?")?))?;
+//! let body = model.encoder().encode(&ModelRequest {
+//!     system: &[],
+//!     tools: &[],
+//!     draft: &history.draft(),
+//!     settings: &RequestSettings::default(),
+//!     tool_choice: &ToolChoice::Auto,
+//!     marks: &[],
+//!     stream: true,
+//! });
+//!
+//! let mut answer = ResponseBuilder::default();
+//! let mut events = model.stream(body.body, &Cancel::new()).await?;
+//! while let Some(event) = events.next().await {
+//!     answer.take(&event?);
+//! }
+//! let answer = answer.finish().ok_or("cut off")?;
+//! assert_eq!(answer.calls().next().map(|call| call.name.as_str()), Some("grep"));
+//! assert!(render_requests(&model.requests()).contains("Anything left to do?"));
+//! model.check_complete()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod corpus;
+mod fault;
+mod pick;
+mod pieces;
+mod quote;
+mod script;
+mod scripted;
+mod sim;
+mod snapshot;
+pub mod store_suite;
+
+pub use corpus::{CorpusError, Exchange, ExchangeRequest, corpus_dir, corpus_files, read_exchanges};
+pub use fault::{Fault, RawReply};
+pub use pick::Pick;
+pub use script::{Reply, Script, ScriptCall, ScriptError, ScriptInput};
+pub use scripted::{Failure, ScriptedModel};
+pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source};
+pub use snapshot::{redact, render_requests};

@@ -1,0 +1,51 @@
+//! Rules about the tool list.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Check, items, refuse};
+
+pub(super) fn check(tools: &Value) -> Check {
+    let mut names = BTreeSet::new();
+    for (number, tool) in items(tools).enumerate() {
+        let Some(name) = tool["name"].as_str() else {
+            return refuse(format!("tools.{number}.custom.name: Field required"));
+        };
+        if !well_formed(name) {
+            return refuse(format!(
+                "tools.{number}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+            ));
+        }
+        if !names.insert(name) {
+            return refuse("tools: Tool names must be unique.");
+        }
+        if is_custom(tool) {
+            schema(number, &tool["input_schema"])?;
+        }
+    }
+    Ok(())
+}
+
+/// Tools of the provider have a dated type and no schema.
+fn is_custom(tool: &Value) -> bool {
+    tool["type"].is_null() || tool["type"] == "custom"
+}
+
+fn schema(number: usize, schema: &Value) -> Check {
+    if schema.is_null() {
+        return refuse(format!("tools.{number}.custom.input_schema: Field required"));
+    }
+    if schema["type"].is_null() {
+        return refuse(format!("tools.{number}.custom.input_schema.type: Field required"));
+    }
+    if schema["type"] != "object" {
+        return refuse(format!("tools.{number}.custom.input_schema.type: Input should be 'object'"));
+    }
+    Ok(())
+}
+
+fn well_formed(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=128).contains(&name.len()) && name.chars().all(good)
+}

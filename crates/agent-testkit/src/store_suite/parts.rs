@@ -1,0 +1,87 @@
+//! Small parts that the cases are made of.
+
+use std::collections::BTreeMap;
+
+use agent_core::{
+    AssistantPart, CallId, Checkpoint, Entry, EntryId, Event, EventBody, JournalRecord, PendingStep, RawJson,
+    Response, Rewrite, SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus,
+    ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage,
+};
+
+pub(super) fn none() -> Checkpoint {
+    Checkpoint::default()
+}
+
+pub(super) fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+pub(super) fn call(name: &str) -> CallId {
+    CallId::new(name).unwrap()
+}
+
+pub(super) fn meta(name: &str) -> SessionMeta {
+    let card = ToolCard::new("look", "Looks.", &RawJson::empty_object()).unwrap();
+    SessionMeta {
+        id: id(name),
+        created_ms: 40,
+        model: "test/model".into(),
+        system: vec![SystemBlock::new("Be brief.").unwrap()],
+        tools: vec![card],
+    }
+}
+
+pub(super) fn user(text: &str) -> Entry {
+    Entry::User(UserMessage::text(text).unwrap())
+}
+
+pub(super) fn asks(name: &str) -> Response {
+    let input = ToolInput::finished(RAW);
+    let part = AssistantPart::ToolCall(ToolCall { id: call(name), name: "look".into(), input });
+    Response { usage: usage(3), ..Response::of(vec![part]) }
+}
+
+pub(super) fn step(name: &str) -> Entry {
+    let result = ToolResult { call: call(name), output: ToolOutput::text("seen") };
+    Entry::Step(StepRecord::new(asks(name), vec![result]).unwrap())
+}
+
+pub(super) fn summary(kept_from: usize) -> Entry {
+    let text = Text::new("They talked.").unwrap();
+    Entry::Boundary(Rewrite::Summary { text, kept_from: EntryId::at(kept_from), strip_reasoning: false })
+}
+
+pub(super) fn pending(name: &str) -> JournalRecord {
+    JournalRecord::Response(PendingStep::new(asks(name)).unwrap())
+}
+
+pub(super) fn event(session: &str, seq: u64) -> Event {
+    let body = EventBody::SessionStarted { model: format!("event {seq}") };
+    Event { seq: Some(seq), session: id(session), turn: None, step: None, body }
+}
+
+pub(super) fn usage(input: u64) -> Usage {
+    Usage { input, output: 1, ..Usage::default() }
+}
+
+pub(super) fn slots() -> Slots {
+    let todo = Todo { id: "1".into(), text: "look".into(), status: TodoStatus::InProgress };
+    Slots { todos: vec![todo], ..Slots::default() }
+}
+
+/// JSON that a parse into a tree would change: the order of keys and every number.
+pub(super) const RAW: &str = r#"{"z":12345678901234567890,"a":[1.0,1e2,"\u00e9"],"m":{"b":0.10,"a":null}}"#;
+pub(super) static EMPTY: Checkpoint = Checkpoint {
+    turn: None,
+    last_turn: 0,
+    slots: Slots { todos: Vec::new(), reads: BTreeMap::new() },
+    usage: Usage {
+        input: 0,
+        output: 0,
+        reasoning: 0,
+        cache_read: 0,
+        cache_write_5m: 0,
+        cache_write_1h: 0,
+        raw: None,
+    },
+};
