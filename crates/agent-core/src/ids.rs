@@ -91,6 +91,11 @@ impl TurnId {
     /// The first turn of a session.
     pub const FIRST: Self = Self(1);
 
+    /// The turn to open when `last` turns were opened before.
+    pub fn after(last: u64) -> Self {
+        Self(last + 1)
+    }
+
     /// The turn after this one.
     #[must_use]
     pub fn next(self) -> Self {

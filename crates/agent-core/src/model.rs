@@ -36,7 +36,7 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
 ///
 /// Contract: an entry is encoded once; later bodies hold the same buffers (not equal ones) for it. The work of a
 /// call is proportional to what is new since the last one.
-pub trait Encoder: fmt::Debug + Send {
+pub trait Encoder: fmt::Debug + Send + Sync {
     /// The request body, and what of the request the model cannot take.
     fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded;
 }

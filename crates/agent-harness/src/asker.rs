@@ -1,0 +1,55 @@
+//! Who answers when a call needs a person's leave.
+
+use std::fmt::Debug;
+
+use agent_tools::AskRequest;
+use async_trait::async_trait;
+
+/// Puts a question to a person, one at a time.
+#[async_trait]
+pub trait Asker: Debug + Send + Sync {
+    /// The person's answer; an error counts as nobody being there, and surfaces in the log.
+    async fn ask(&self, request: &AskRequest) -> Result<Answer, AskerError>;
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the driver handles every answer")]
+pub enum Answer {
+    /// Run it.
+    Allow,
+    /// Do not; with the person's words, if they gave any.
+    Deny(Option<String>),
+    /// Nobody can be asked.
+    Nobody,
+}
+
+/// The question could not be put.
+#[derive(Debug, thiserror::Error)]
+#[error("the question could not be asked: {0}")]
+#[non_exhaustive]
+pub struct AskerError(#[from] pub std::io::Error);
+
+/// Nobody can be asked: calls that need leave are refused, with words that teach.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct NobodyToAsk;
+
+/// Every question is answered with yes. For sandboxes whose contents may be lost.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct AllowAll;
+
+#[async_trait]
+impl Asker for NobodyToAsk {
+    async fn ask(&self, _request: &AskRequest) -> Result<Answer, AskerError> {
+        Ok(Answer::Nobody)
+    }
+}
+
+#[async_trait]
+impl Asker for AllowAll {
+    async fn ask(&self, _request: &AskRequest) -> Result<Answer, AskerError> {
+        Ok(Answer::Allow)
+    }
+}

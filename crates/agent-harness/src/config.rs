@@ -1,0 +1,72 @@
+//! What an agent is made of.
+
+use std::sync::Arc;
+
+use agent_core::{LanguageModel, RequestSettings, SessionId, SystemBlock};
+use agent_store::Store;
+use agent_tools::{Permissions, ToolSet};
+use agent_turn::{StopCondition, StopConditionExt, step_count, stop::DEFAULT_STEPS, tool_called};
+
+use crate::{Asker, Clock, NobodyToAsk, Session, SystemClock};
+
+/// An agent ready to hold sessions. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Harness(Arc<HarnessConfig>);
+
+/// The parts of an agent; every one can be swapped with `..HarnessConfig::new(model, store)`.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..HarnessConfig::new")]
+pub struct HarnessConfig {
+    /// The model.
+    pub model: Arc<dyn LanguageModel>,
+    /// Where sessions live.
+    pub store: Arc<dyn Store>,
+    /// The tools, in their one order.
+    pub tools: ToolSet,
+    /// The system prompt. A session keeps the one it began with, so that a later process sends the same bytes.
+    pub system: Vec<SystemBlock>,
+    /// Output limit, sampling, thinking.
+    pub settings: RequestSettings,
+    /// When a turn ends although the model would go on.
+    pub stop: Arc<dyn StopCondition>,
+    /// Which calls may run.
+    pub permissions: Permissions,
+    /// Who is asked when a call needs leave.
+    pub asker: Arc<dyn Asker>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl HarnessConfig {
+    /// An agent without tools or instructions, which stops after 40 steps or at `complete`, and asks nobody.
+    pub fn new(model: Arc<dyn LanguageModel>, store: Arc<dyn Store>) -> Self {
+        Self {
+            model,
+            store,
+            tools: ToolSet::default(),
+            system: Vec::new(),
+            settings: RequestSettings::default(),
+            stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called("complete"))),
+            permissions: Permissions::default(),
+            asker: Arc::new(NobodyToAsk),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl Harness {
+    /// An agent made of these parts.
+    pub fn new(config: HarnessConfig) -> Self {
+        Self(Arc::new(config))
+    }
+
+    /// A session by name; it is opened (or created) by the first message.
+    pub fn session(&self, id: SessionId) -> Session {
+        Session::new(self.0.clone(), id)
+    }
+
+    /// The parts.
+    pub fn config(&self) -> &HarnessConfig {
+        &self.0
+    }
+}

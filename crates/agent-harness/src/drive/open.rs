@@ -1,0 +1,105 @@
+//! How a run begins: a new turn for a message, or an open one taken up with its journal.
+
+use agent_core::step::Repair;
+use agent_core::{Entry, EntryId, EventBody, JournalRecord, UserMessage, UserPart};
+use agent_turn::{Report, Turn, Want};
+
+use super::Drive;
+use crate::HarnessError;
+use crate::live::Open;
+
+impl Drive {
+    /// What a watcher must know before anything else.
+    pub(super) fn tell_opening(&mut self, repairs: Vec<(EntryId, Repair)>, created: bool) {
+        if created {
+            self.out.stage(EventBody::SessionStarted { model: self.live.meta.model.clone() });
+        }
+        for (entry, repair) in repairs {
+            tracing::warn!(%entry, ?repair, "the stored history was mended in the view");
+            self.out.stage(EventBody::HistoryRepaired { entry, repair });
+        }
+    }
+
+    /// Opens the turn with the waiting message; the caller writes.
+    pub(super) fn open_turn(&mut self) -> Result<(), HarnessError> {
+        self.live.last_turn = self.turn.id().number();
+        self.out.turn = Some(self.turn.id());
+        self.out.step = None;
+        self.out.stage(EventBody::TurnStarted {});
+        self.push_waiting()?;
+        self.out.step = Some(self.turn.step());
+        self.out.stage(EventBody::StepStarted {});
+        Ok(())
+    }
+
+    /// Takes up a turn that a crash or a park left open, with what was journaled of its last step.
+    ///
+    /// Finished calls keep their results; nothing that finished runs again (requirement D4).
+    pub(super) fn take_up(&mut self, open: Open) -> Result<(), HarnessError> {
+        let session = self.session();
+        self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
+        self.out.turn = Some(self.turn.id());
+        self.out.step = Some(self.turn.step());
+        if self.waiting.is_some() && self.waiting.as_ref() == self.opening_message() {
+            // The same command run again after a crash: go on instead of saying it twice.
+            self.waiting = None;
+        }
+        if matches!(self.turn.poll(), Want::Park(_)) {
+            self.turn.handle(&*self.config.stop, Report::Resume)?;
+        }
+        for record in open.journal {
+            match record {
+                JournalRecord::Response(pending) => {
+                    self.turn.handle(&*self.config.stop, Report::Prepared)?;
+                    self.turn.handle(&*self.config.stop, Report::Response(pending))?;
+                    self.journaled = true;
+                }
+                JournalRecord::Started(call) => {
+                    self.lost.insert(call);
+                }
+                JournalRecord::Finished { result, slots } => {
+                    self.lost.remove(&result.call);
+                    if let Some(slots) = slots {
+                        self.live.slots.update(|now| *now = slots);
+                    }
+                    self.found.push(result);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a waiting message join the turn before its next model call.
+    pub(super) async fn join_waiting(&mut self) -> Result<(), HarnessError> {
+        if self.waiting.is_none() {
+            return Ok(());
+        }
+        self.push_waiting()?;
+        self.write(None).await
+    }
+
+    fn push_waiting(&mut self) -> Result<(), HarnessError> {
+        let Some(message) = self.waiting.take() else { return Ok(()) };
+        let text = words(&message);
+        let entry = self.live.push(Entry::User(message))?;
+        self.out.stage(EventBody::MessageReceived { entry, text });
+        Ok(())
+    }
+
+    /// The user message that the open turn works on.
+    fn opening_message(&self) -> Option<&UserMessage> {
+        self.live.history.entries().iter().rev().find_map(|entry| match entry {
+            Entry::User(message) => Some(message),
+            Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+        })
+    }
+}
+
+fn words(message: &UserMessage) -> String {
+    let parts = message.parts().iter().map(|part| match part {
+        UserPart::Text(text) => text.as_str().to_owned(),
+        UserPart::File(file) => format!("[{}]", file.media_type),
+        _ => "[part]".to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,52 @@
+//! Failures of the harness itself; a model's or a tool's failure is an outcome of the turn, not one of these.
+
+use agent_core::history::UnreadableEntry;
+use agent_core::message::EmptyMessage;
+use agent_core::{HistoryError, SessionId};
+use agent_store::StoreError;
+use agent_turn::{Misuse, RestoreError};
+
+/// The session could not be driven. Its last committed state is whole and loads again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HarnessError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The stored history cannot be read.
+    #[error("session {session}: {cause}")]
+    Unreadable {
+        /// The session.
+        session: SessionId,
+        /// What cannot be read.
+        #[source]
+        cause: UnreadableEntry,
+    },
+    /// The stored turn cannot be taken up.
+    #[error("session {session}: {cause}")]
+    Turn {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        #[source]
+        cause: RestoreError,
+    },
+    /// The message has no content.
+    #[error(transparent)]
+    Message(#[from] EmptyMessage),
+    /// The session is at work on another message of this process.
+    #[error("session {0} is at work on another message; wait for its run to finish")]
+    AtWork(SessionId),
+    /// There is nothing to resume.
+    #[error("session {0} has no open turn; send it a message")]
+    NothingToResume(SessionId),
+    /// A fault of this crate: an entry that breaks the rules of the history.
+    #[error("the driver wrote an entry that breaks the rules ({0}); please report this")]
+    History(#[from] HistoryError),
+    /// A fault of this crate: a report that does not fit.
+    #[error("the driver told the turn something that does not fit ({0}); please report this")]
+    Misuse(#[from] Misuse),
+    /// State that cannot be written as JSON.
+    #[error("the state of the turn cannot be saved: {0}")]
+    Save(#[from] serde_json::Error),
+}

@@ -1,0 +1,44 @@
+//! The driver: it does what a turn wants, and is the only one that commits.
+//!
+//! Most programs use it through the facade crate `agent`. Depend on it directly to bring your own builder.
+//!
+//! **This crate knows** how wants become model calls and tool runs, how their outcomes are journaled, committed and
+//! told as events, and how a session is taken up again after a crash. It is the only async driver: streaming and
+//! collecting are the same run, watched or not.
+//!
+//! **It never knows** the terminal, HTTP servers, which tools exist or how a store keeps its rows.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use agent_core::SessionId;
+//! use agent_harness::{Harness, HarnessConfig};
+//! use agent_store::MemoryStore;
+//! use agent_testkit::{Reply, ScriptedModel};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+//! let harness = Harness::new(HarnessConfig::new(Arc::new(model), Arc::new(MemoryStore::new())));
+//! let end = harness.session(SessionId::new("first")?).send("Hi").await?.finish().await?;
+//! assert_eq!(end.text, "Hello!");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod asker;
+mod clock;
+mod config;
+mod drive;
+mod error;
+mod live;
+mod marks;
+mod outbox;
+mod run;
+mod session;
+
+pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
+pub use clock::{Clock, SystemClock};
+pub use config::{Harness, HarnessConfig};
+pub use error::HarnessError;
+pub use run::{Run, TurnEnd};
+pub use session::Session;

@@ -1,0 +1,179 @@
+//! A session as loaded by the worker that holds its lease.
+
+use agent_core::step::Repair;
+use agent_core::{
+    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, RawJson, Revision,
+    SessionId, SessionMeta, Slots, TerminalReason, Usage,
+};
+use agent_store::Lease;
+use agent_tools::SlotsHandle;
+
+use crate::HarnessError;
+use crate::config::HarnessConfig;
+use crate::outbox::Outbox;
+
+/// Everything of one session that a driver changes. Dropping it gives the lease back.
+pub(crate) struct Live {
+    pub(crate) meta: SessionMeta,
+    pub(crate) history: History,
+    pub(crate) slots: SlotsHandle,
+    /// Remembers the bytes of what was sent; lives as long as the session is open.
+    pub(crate) encoder: Box<dyn Encoder>,
+    /// The last entry that the last request held.
+    pub(crate) sent_to: Option<EntryId>,
+    /// What was told already about requests that cannot be sent as asked.
+    pub(crate) diagnosed: Vec<Diagnostic>,
+    pub(crate) last_turn: u64,
+    /// Tokens of the session up to the last commit, and of model calls since.
+    pub(crate) usage: Usage,
+    /// The version of the slots that is stored.
+    slots_version: u64,
+    lease: Lease,
+    revision: Revision,
+    last_seq: u64,
+}
+
+/// What was left open by a crash or a park.
+pub(crate) struct Open {
+    pub(crate) turn: RawJson,
+    pub(crate) journal: Vec<JournalRecord>,
+}
+
+/// A session just loaded, with what has to be told and taken up.
+pub(crate) struct Loaded {
+    pub(crate) live: Live,
+    pub(crate) repairs: Vec<(EntryId, Repair)>,
+    pub(crate) open: Option<Open>,
+    pub(crate) created: bool,
+}
+
+impl Live {
+    /// Takes the lease and loads the session, or creates it.
+    pub(crate) async fn open(config: &HarnessConfig, id: &SessionId) -> Result<Loaded, HarnessError> {
+        let lease = config.store.lease(id).await?;
+        match config.store.load(id).await? {
+            Some(record) => {
+                let (history, repairs) = History::load(&record.entries)
+                    .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
+                let Checkpoint { turn, last_turn, slots, usage } = record.checkpoint;
+                let live = Self {
+                    meta: record.meta,
+                    history,
+                    slots: SlotsHandle::new(slots),
+                    encoder: config.model.encoder(),
+                    sent_to: None,
+                    diagnosed: Vec::new(),
+                    last_turn,
+                    usage,
+                    slots_version: 0,
+                    lease,
+                    revision: record.revision,
+                    last_seq: record.last_seq,
+                };
+                let open = turn.map(|turn| Open { turn, journal: record.journal });
+                Ok(Loaded { live, repairs, open, created: false })
+            }
+            None => Self::create(config, id, lease).await,
+        }
+    }
+
+    async fn create(config: &HarnessConfig, id: &SessionId, lease: Lease) -> Result<Loaded, HarnessError> {
+        let profile = config.model.profile();
+        let meta = SessionMeta {
+            id: id.clone(),
+            created_ms: config.clock.now_ms(),
+            model: format!("{}/{}", profile.provider, profile.model),
+            system: config.system.clone(),
+            tools: config.tools.cards().to_vec(),
+        };
+        let revision = config.store.create(&lease, &meta, &Checkpoint::default()).await?;
+        let live = Self {
+            meta,
+            history: History::new(),
+            slots: SlotsHandle::default(),
+            encoder: config.model.encoder(),
+            sent_to: None,
+            diagnosed: Vec::new(),
+            last_turn: 0,
+            usage: Usage::default(),
+            slots_version: 0,
+            lease,
+            revision,
+            last_seq: 0,
+        };
+        Ok(Loaded { live, repairs: Vec::new(), open: None, created: true })
+    }
+
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// The shared state, when it changed since it was last journaled.
+    pub(crate) fn changed_slots(&mut self) -> Option<Slots> {
+        let version = self.slots.version();
+        if version == self.slots_version {
+            return None;
+        }
+        self.slots_version = version;
+        Some(self.slots.snapshot())
+    }
+
+    /// Appends to the history in memory; the next [`Live::commit`] writes it.
+    pub(crate) fn push(&mut self, entry: Entry) -> Result<EntryId, HarnessError> {
+        Ok(self.history.push(entry)?)
+    }
+
+    /// The one atomic write of a step: entries from `from` on, state, usage, events and reason.
+    pub(crate) async fn commit(
+        &mut self,
+        config: &HarnessConfig,
+        out: &mut Outbox,
+        write: Write<'_>,
+    ) -> Result<(), HarnessError> {
+        let checkpoint = Checkpoint {
+            turn: write.turn,
+            last_turn: self.last_turn,
+            slots: self.slots.snapshot(),
+            usage: self.usage.clone(),
+        };
+        let commit = Commit {
+            expect: self.revision,
+            entries: self.history.entries().get(write.from..).unwrap_or_default(),
+            checkpoint: &checkpoint,
+            usage: write.usage,
+            events: out.staged(),
+            terminal: write.terminal,
+            now_ms: config.clock.now_ms(),
+        };
+        self.revision = config.store.commit(&self.lease, commit).await?;
+        out.stored();
+        self.last_seq = out.last_seq();
+        Ok(())
+    }
+
+    /// A write between a model's answer and its commit.
+    pub(crate) async fn journal(
+        &mut self,
+        config: &HarnessConfig,
+        out: &mut Outbox,
+        records: &[JournalRecord],
+    ) -> Result<(), HarnessError> {
+        if records.is_empty() && out.staged().is_empty() {
+            return Ok(());
+        }
+        config.store.journal(&self.lease, records, out.staged()).await?;
+        out.stored();
+        self.last_seq = out.last_seq();
+        Ok(())
+    }
+}
+
+/// What a commit writes besides the session's own state.
+pub(crate) struct Write<'a> {
+    /// The first entry that is not stored yet.
+    pub(crate) from: usize,
+    /// The open turn, saved.
+    pub(crate) turn: Option<RawJson>,
+    pub(crate) usage: Option<&'a Usage>,
+    pub(crate) terminal: Option<&'a TerminalReason>,
+}

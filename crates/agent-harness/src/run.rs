@@ -1,0 +1,110 @@
+//! One message at work: its events as they happen, and how it ended.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use agent_core::{Cancel, Event, ModelError, TerminalReason, TurnId, Usage};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::HarnessError;
+
+type Outcome = Result<TurnEnd, HarnessError>;
+
+/// A run. The caller owns it: it goes on only while [`Run::next`] or [`Run::finish`] is awaited, and dropping it stops
+/// everything at the last commit, as a crash would.
+pub struct Run {
+    work: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    outcome: Option<Outcome>,
+    events: UnboundedReceiver<Event>,
+    cancel: Cancel,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TurnEnd {
+    /// The turn.
+    pub turn: TurnId,
+    /// Why it ended.
+    pub reason: TerminalReason,
+    /// The model's last words; empty when it had none.
+    pub text: String,
+    /// How many steps it took.
+    pub steps: u32,
+    /// Its tokens, those of failed and aborted calls included.
+    pub usage: Usage,
+    /// The failure of the model call that ended it.
+    pub error: Option<ModelError>,
+}
+
+impl TurnEnd {
+    pub(crate) fn new(turn: TurnId, reason: TerminalReason) -> Self {
+        Self { turn, reason, text: String::new(), steps: 0, usage: Usage::default(), error: None }
+    }
+}
+
+impl Run {
+    pub(crate) fn new(
+        work: impl Future<Output = Outcome> + Send + 'static,
+        events: UnboundedReceiver<Event>,
+        cancel: Cancel,
+    ) -> Self {
+        Self { work: Some(Box::pin(work)), outcome: None, events, cancel }
+    }
+
+    /// The next event, or `None` when the run is over. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Runs to the end, whether or not its events were read.
+    pub async fn finish(mut self) -> Outcome {
+        // With the receiver closed no delta is built any more.
+        self.events.close();
+        loop {
+            if let Some(outcome) = self.outcome.take() {
+                return outcome;
+            }
+            poll_fn(|cx| self.poll_work(cx)).await;
+        }
+    }
+
+    /// Stops the turn when cancelled: what was said is kept, every call gets a result, and the run ends as aborted.
+    /// Keep awaiting the run to see it end.
+    pub fn cancel(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        // What is told is read before more work is done, so the queue holds no more than one poll of work tells.
+        if let Ok(event) = self.events.try_recv() {
+            return Poll::Ready(Some(event));
+        }
+        let done = self.poll_work(cx).is_ready();
+        match self.events.try_recv() {
+            Ok(event) => Poll::Ready(Some(event)),
+            Err(_) if done => Poll::Ready(None),
+            Err(_) => Poll::Pending,
+        }
+    }
+
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(work) = &mut self.work else { return Poll::Ready(()) };
+        match work.as_mut().poll(cx) {
+            Poll::Ready(outcome) => {
+                self.outcome = Some(outcome);
+                self.work = None;
+                Poll::Ready(())
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("running", &self.work.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,108 @@
+//! A session: send it a message, or take up what was left open.
+
+use std::sync::Arc;
+
+use agent_core::{Cancel, SessionId, UserMessage};
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tracing::Instrument;
+
+use crate::HarnessError;
+use crate::config::HarnessConfig;
+use crate::drive::Drive;
+use crate::live::{Live, Loaded};
+use crate::outbox::Outbox;
+use crate::run::{Run, TurnEnd};
+
+/// A conversation by name. Cloning shares it; one message is at work at a time.
+///
+/// The first message opens the session and takes its lease, which is kept until the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct Session {
+    config: Arc<HarnessConfig>,
+    id: SessionId,
+    /// The loaded session between two messages; `None` before the first and after a failure.
+    live: Arc<Mutex<Slot>>,
+}
+
+#[derive(Default)]
+struct Slot(Option<Live>);
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "loaded" } else { "not loaded" })
+    }
+}
+
+impl Session {
+    pub(crate) fn new(config: Arc<HarnessConfig>, id: SessionId) -> Self {
+        Self { config, id, live: Arc::default() }
+    }
+
+    /// The session's name.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Sends words. When a crash left a turn open, that turn is taken up first and the message joins it at its next
+    /// step; the very message the open turn began with is not said twice, so running the same command again after
+    /// a crash simply goes on.
+    pub async fn send(&self, text: impl Into<String>) -> Result<Run, HarnessError> {
+        self.send_message(UserMessage::text(text)?).await
+    }
+
+    /// Sends a message of any parts; see [`Session::send`].
+    pub async fn send_message(&self, message: UserMessage) -> Result<Run, HarnessError> {
+        self.start(Some(message)).await
+    }
+
+    /// Takes up the turn that a crash or a park left open.
+    pub async fn resume(&self) -> Result<Run, HarnessError> {
+        self.start(None).await
+    }
+
+    async fn start(&self, message: Option<UserMessage>) -> Result<Run, HarnessError> {
+        let Ok(mut slot) = self.live.clone().try_lock_owned() else {
+            return Err(HarnessError::AtWork(self.id.clone()));
+        };
+        let loaded = match slot.0.take() {
+            Some(live) => Loaded { live, repairs: Vec::new(), open: None, created: false },
+            None => Live::open(&self.config, &self.id).await?,
+        };
+        if message.is_none() && loaded.open.is_none() {
+            slot.0 = Some(loaded.live);
+            return Err(HarnessError::NothingToResume(self.id.clone()));
+        }
+        let cancel = Cancel::new();
+        let (watcher, events) = mpsc::unbounded_channel();
+        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), watcher);
+        let work = work(self.config.clone(), slot, loaded, Message { message, out, cancel: cancel.clone() });
+        Ok(Run::new(work, events, cancel))
+    }
+}
+
+/// A message at work.
+struct Message {
+    message: Option<UserMessage>,
+    out: Outbox,
+    cancel: Cancel,
+}
+
+async fn work(
+    config: Arc<HarnessConfig>,
+    mut slot: OwnedMutexGuard<Slot>,
+    loaded: Loaded,
+    Message { message, out, cancel }: Message,
+) -> Result<TurnEnd, HarnessError> {
+    let mut drive = Drive::begin(config, loaded, message, out, cancel)?;
+    let span = tracing::info_span!(
+        "turn",
+        session = %drive.session(),
+        turn = tracing::field::Empty,
+        reason = tracing::field::Empty,
+        steps = tracing::field::Empty,
+    );
+    let end = drive.run().instrument(span).await?;
+    // Only a session whose last write succeeded is kept; any other one is loaded anew.
+    slot.0 = drive.into_live();
+    Ok(end)
+}

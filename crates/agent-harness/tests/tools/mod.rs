@@ -1,0 +1,101 @@
+//! Every call gets its result, whatever happens to it.
+
+use std::sync::Arc;
+
+use agent_core::Entry;
+use agent_harness::{Answer, Asker, AskerError, Harness, HarnessConfig};
+use agent_store::Store;
+use agent_testkit::{Reply, ScriptedModel};
+use agent_tools::{AskRequest, Permissions};
+use async_trait::async_trait;
+
+use crate::support::{Agent, Effects, Points, block, id, log, talk, tools, watch};
+
+#[test]
+fn calls_that_go_wrong_are_answered() {
+    let check = |tool: &str, input: &str| {
+        block(async {
+            let agent =
+                Agent::new(vec![Reply::tool(tool, input).call("look", r#"{"what":"b"}"#), Reply::text("ok")]);
+            let (events, _) = agent.say("go").await;
+            let results =
+                events.iter().filter(|event| log(std::slice::from_ref(event)).contains("action.result"));
+            assert_eq!(results.count(), 2, "every call has its pair of events");
+            talk(&agent.history().await).lines().nth(1).unwrap().to_owned()
+        })
+    };
+    insta::assert_snapshot!(check("boom", r#"{"what":"a"}"#), @"step: boom -> `boom` broke down (the wheel came off). Do not repeat the call; find another way.; look -> saw b");
+    insta::assert_snapshot!(check("quick", r#"{"what":"a"}"#), @"step: quick -> The tool was stopped after 2 s. Do less in one call, or ask for more time if the tool has a timeout field.; look -> saw b");
+    insta::assert_snapshot!(check("lok", r#"{"what":"a"}"#), @"step: lok -> There is no tool called `lok`. Nothing was done. Call one of: look, put, boom, slow, stuck, quick, flood.; look -> saw b");
+    insta::assert_snapshot!(check("look", r#"{"wat":"a"}"#), @"step: look -> The input of `look` does not fit: at `.`: missing field `what` at line 1 column 11. Call it again with: what (required); look -> saw b");
+    insta::assert_snapshot!(check("look", r#"{"what""#), @"step: look -> The input of `look` is not JSON (EOF while parsing an object at line 1 column 7). Nothing was done. Call it again with one JSON object.; look -> saw b");
+}
+
+#[test]
+fn too_much_output_is_kept_elsewhere() {
+    block(async {
+        let agent = Agent::new(vec![Reply::tool("flood", r#"{"what":"x"}"#), Reply::text("ok")]);
+        agent.say("go").await;
+        let history = agent.history().await;
+        let Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
+        let shown = step.results()[0].output.plain();
+        insta::assert_snapshot!(shown, @r#"
+        x 0
+        x 1
+        x 2
+        x 3
+        [… 2862 bytes left out; read on with read_file, path "blob:25a95a621c18a7d498b3bfb45da055228abe87d1a10eee39b974e2e2e6ed715c" …]
+        x 498
+        x 499
+        "#);
+        let hash = shown.split("blob:").nth(1).unwrap().split('"').next().unwrap();
+        let hash = agent_core::BlobHash::parse(hash).unwrap();
+        let whole = agent.store.get_blob(&hash).await.unwrap().unwrap();
+        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 500, "nothing is lost");
+    });
+}
+
+/// Answers with what was put in, and notes what was asked.
+#[derive(Debug)]
+struct Person(Effects, Answer);
+
+#[async_trait]
+impl Asker for Person {
+    async fn ask(&self, request: &AskRequest) -> Result<Answer, AskerError> {
+        self.0.add(format!("asked {}({})", request.tool(), request.subject()));
+        Ok(self.1.clone())
+    }
+}
+
+#[test]
+fn a_person_decides() {
+    let check = |answer: Answer| {
+        block(async {
+            let effects = Effects::default();
+            let model = ScriptedModel::new(vec![Reply::tool("put", r#"{"what":"a"}"#), Reply::text("ok")]);
+            let store = Points::default();
+            let mut config = HarnessConfig::new(Arc::new(model), Arc::new(store.clone()));
+            config.tools = tools(&effects);
+            config.permissions = Permissions::default();
+            config.asker = Arc::new(Person(effects.clone(), answer));
+            let harness = Harness::new(config);
+            watch(harness.session(id()).send("go").await.unwrap()).await;
+            let record = store.load(&id()).await.unwrap().unwrap();
+            let (history, _) = agent_core::History::load(&record.entries).unwrap();
+            let result = talk(&history).lines().nth(1).unwrap().to_owned();
+            format!("{:?}\n{result}", effects.all())
+        })
+    };
+    insta::assert_snapshot!(check(Answer::Allow), @r#"
+    ["asked put({\"what\":\"a\"})", "a"]
+    step: put -> put a
+    "#);
+    insta::assert_snapshot!(check(Answer::Deny(Some("not now".into()))), @r#"
+    ["asked put({\"what\":\"a\"})"]
+    step: put -> User denied `put`; it was not run. They say: not now Do not repeat the call; find another way or ask what they want.
+    "#);
+    insta::assert_snapshot!(check(Answer::Nobody), @r#"
+    ["asked put({\"what\":\"a\"})"]
+    step: put -> `put` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat the call; use tools that need no leave, or finish by telling the user which command to allow.
+    "#);
+}

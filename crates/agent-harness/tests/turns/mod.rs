@@ -1,0 +1,122 @@
+//! Whole turns: events in order, continuation, failure, a second message.
+
+use agent_core::{ModelError, ModelErrorKind, TerminalReason};
+use agent_testkit::{Failure, Reply, ScriptedModel};
+
+use crate::support::{Agent, Effects, Points, block, log, talk};
+
+#[test]
+fn events_of_a_turn_with_tools() {
+    block(async {
+        let agent = Agent::new(vec![
+            Reply::text("Looking.").call("look", r#"{"what":"a"}"#).call("put", r#"{"what":"b"}"#),
+            Reply::text("Done."),
+        ]);
+        let (events, end) = agent.say("go").await;
+        insta::assert_snapshot!(log(&events), @r#"
+        1 [] session.started
+        2 [turn_1] turn.started
+        3 [turn_1] message.received go
+        4 [turn_1/0] step.started
+        - [turn_1/0] text.delta Looking.
+        - [turn_1/0] tool_input.delta
+        - [turn_1/0] tool_input.delta {"what":"a"}
+        - [turn_1/0] tool_input.delta
+        - [turn_1/0] tool_input.delta {"what":"b"}
+        5 [turn_1/0] actions.requested
+        6 [turn_1/0] action.result completed
+        7 [turn_1/0] action.result completed
+        8 [turn_1/0] step.completed
+        9 [turn_1/1] step.started
+        - [turn_1/1] text.delta Done.
+        10 [turn_1/1] step.completed
+        11 [turn_1] turn.completed done
+        12 [] session.waiting
+        "#);
+        assert_eq!((end.reason, end.text.as_str(), end.steps), (TerminalReason::Done, "Done.", 2));
+        insta::assert_snapshot!(talk(&agent.history().await), @"
+        user: 1
+        step: look -> saw a; put -> put b
+        step:
+        ");
+        agent.model.check_complete().unwrap();
+
+        let stored = agent_store::Store::events(&agent.store, &crate::support::id(), 0).await.unwrap();
+        let durable: Vec<_> = events.into_iter().filter(|event| event.seq.is_some()).collect();
+        assert_eq!(stored, durable, "what was told is what is stored");
+        assert!(stored.iter().zip(1..).all(|(event, seq)| event.seq == Some(seq)), "without a gap");
+    });
+}
+
+#[test]
+fn a_session_goes_on_turn_after_turn() {
+    block(async {
+        let agent = Agent::new(vec![Reply::text("one"), Reply::text("two")]);
+        let session = agent.session();
+        let first = session.send("a").await.unwrap().finish().await.unwrap();
+        let second = session.send("b").await.unwrap().finish().await.unwrap();
+        assert_eq!((first.text.as_str(), second.text.as_str()), ("one", "two"));
+        assert_eq!((first.turn.number(), second.turn.number()), (1, 2));
+        let bodies = agent.model.requests();
+        assert!(agent_testkit::render_requests(&bodies).contains("two") || bodies.len() == 2);
+        drop(session);
+        assert_eq!(
+            agent.session().resume().await.unwrap_err().to_string(),
+            "session s has no open turn; send it a message"
+        );
+    });
+}
+
+#[test]
+fn one_message_at_a_time() {
+    block(async {
+        let agent = Agent::new(vec![Reply::text("one")]);
+        let session = agent.session();
+        let run = session.send("a").await.unwrap();
+        let error = session.clone().send("b").await.unwrap_err();
+        assert_eq!(error.to_string(), "session s is at work on another message; wait for its run to finish");
+        let other = agent.session().send("b").await.unwrap_err();
+        assert!(
+            matches!(other, agent_harness::HarnessError::Store(agent_store::StoreError::Busy { .. })),
+            "{other}"
+        );
+        run.finish().await.unwrap();
+    });
+}
+
+#[test]
+fn failed_calls_end_the_turn_and_leave_the_session_usable() {
+    let check = |failure: Failure, expect: TerminalReason| {
+        block(async {
+            let model = ScriptedModel::new(vec![Reply::text("hello there")]).failing(0, failure);
+            let agent = Agent::with(model, Points::default(), Effects::default());
+            let (events, end) = agent.say("a").await;
+            assert_eq!(end.reason, expect);
+            let names: Vec<_> =
+                log(&events).lines().map(|line| line.split(' ').nth(2).unwrap().to_owned()).collect();
+            let closing = ["step.failed", "turn.failed", "session.waiting"];
+            assert_eq!(names[names.len() - 3..], closing, "{names:?}");
+            let (_, end) = agent.say("again").await;
+            assert_eq!((end.reason, end.text.as_str()), (TerminalReason::Done, "hello there"));
+            assert_eq!(
+                talk(&agent.history().await),
+                "user: 1\nuser: 1\nstep: ",
+                "nothing of the failed step is kept"
+            );
+        });
+    };
+    let overloaded = ModelError::new(ModelErrorKind::Overloaded, "busy");
+    check(Failure::Before(overloaded.clone()), TerminalReason::Error(ModelErrorKind::Overloaded));
+    check(Failure::After { events: 2, error: overloaded }, TerminalReason::Error(ModelErrorKind::Overloaded));
+    check(Failure::EndsEarly { events: 2 }, TerminalReason::Interrupted);
+}
+
+#[test]
+fn the_step_limit_ends_a_turn() {
+    block(async {
+        let replies = (0..50).map(|n| Reply::tool("look", format!(r#"{{"what":"{n}"}}"#))).collect();
+        let agent = Agent::new(replies);
+        let (_, end) = agent.say("loop").await;
+        assert_eq!((end.reason, end.steps), (TerminalReason::MaxSteps, 40), "the default limit");
+    });
+}

@@ -1,0 +1,74 @@
+//! An agent harness: it turns what a language model says into what really happens, keeps the conversation alive, and
+//! can stop, crash and continue without losing or repeating anything.
+//!
+//! Programs depend on this crate: it holds the builder and the names most of them need. Write a tool on
+//! `agent-tools`, a provider on `agent-core`, a store on `agent-store`; those change less often.
+//!
+//! **This crate knows** how the parts are put together. **It never knows** more than that: every part is
+//! re-exported under its own name and can be used alone.
+//!
+//! ```
+//! use agent::{Access, Agent, SessionId, ToolConfig, ToolSet};
+//! use agent_testkit::{Reply, ScriptedModel};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // In a program: AnthropicModel::new(AnthropicConfig { api_key, model, ..AnthropicConfig::default() })?
+//! let model = ScriptedModel::new(vec![
+//!     Reply::tool("add", r#"{"a":2,"b":40}"#),
+//!     Reply::text("That makes 42."),
+//! ]);
+//! let add = ToolConfig::new("add", "Adds two numbers. Use it for every sum.", Access::Read, |_, input: Add| async move {
+//!     Ok((input.a + input.b).to_string())
+//! });
+//!
+//! let agent = Agent::builder()
+//!     .model(model)
+//!     .system("You are a careful calculator.")
+//!     .tools(ToolSet::builder().with(add.build()?).freeze()?)
+//!     .build()?;
+//!
+//! let mut run = agent.session(SessionId::new("sums")?).send("What is 2 + 40?").await?;
+//! while let Some(event) = run.next().await {
+//!     println!("{}", serde_json::to_string(&event)?);
+//! }
+//! let end = run.finish().await?;
+//! assert_eq!(end.text, "That makes 42.");
+//! assert!(end.reason.is_success());
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+
+pub use agent_core::{
+    Cancel, Event, EventBody, History, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
+    RequestSettings, SessionId, SystemBlock, TerminalReason, ToolOutput, Usage, UserMessage,
+};
+pub use agent_harness::{
+    AllowAll, Answer, Asker, AskerError, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run, Session,
+    TurnEnd,
+};
+#[cfg(feature = "sqlite")]
+pub use agent_store::SqliteStore;
+pub use agent_store::{MemoryStore, Store, StoreError};
+pub use agent_tools::{
+    Access, AskRequest, Decision, Mode, Permissions, Rule, Tool, ToolConfig, ToolError, ToolSet, ToolSetError,
+};
+pub use agent_turn::{StopCondition, StopConditionExt, step_count, tool_called};
+
+#[cfg(feature = "builtins")]
+pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
+#[cfg(feature = "anthropic")]
+pub use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey};
+
+pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
+
+/// The built-in tools (feature `builtins`).
+#[cfg(feature = "builtins")]
+pub mod builtins {
+    pub use agent_builtins::{all, bash, complete, edit_file, glob, grep, read_file, todo, write_file};
+}
