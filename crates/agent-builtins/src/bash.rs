@@ -1,0 +1,98 @@
+//! The tool that runs a shell command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::RawJson;
+use agent_tools::config::Call;
+use agent_tools::{Access, Tool, ToolConfig, ToolError};
+
+use crate::built;
+use crate::sandbox::{Captured, End, Ran, Sandbox, Shell};
+use crate::visible::visible;
+
+/// Runs a command in the workspace; whatever ends it, nothing of it runs on (requirements T4, T8).
+pub fn bash(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let run = move |call: Call, input: Input| {
+        let sandbox = Arc::clone(&sandbox);
+        async move { run(&*sandbox, &call, input).await }
+    };
+    let config = ToolConfig::new("bash", DESCRIPTION.trim_end(), Access::Execute, run);
+    built(config.subject(|input: &RawJson| input.to::<Input>().ok().map(|input| input.command)))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Input {
+    /// The command, as bash reads it.
+    command: String,
+    /// How long it may take in milliseconds, at most 600000. Default 120000.
+    timeout_ms: Option<u64>,
+    /// The directory to run in. Default: the root of the workspace.
+    cwd: Option<String>,
+}
+
+async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<String, ToolError> {
+    if input.command.trim().is_empty() {
+        return Err(ToolError::failed("The command is blank, so nothing ran. Give the command to run."));
+    }
+    if input.command.contains('\0') {
+        return Err(ToolError::failed(
+            "The command holds a NUL character, which no command can; nothing ran. Write it as an escape, for example `printf '\\0'`.",
+        ));
+    }
+    let timeout = input.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+    let shell = Shell { command: input.command, cwd: input.cwd.unwrap_or_default(), timeout };
+    let ran = sandbox.run(&call.permit, shell, &call.cx.cancel).await?;
+    Ok(report(&ran, timeout))
+}
+
+/// Output first, then how it ended, so that a cut in the middle keeps both ends.
+fn report(ran: &Ran, timeout: Duration) -> String {
+    let (mut text, notes) = shown(&ran.output);
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let took = format!("{:.1} s", ran.took.as_secs_f64());
+    let end = match ran.end {
+        End::Exit(code) => format!("exit code {code}, {took}"),
+        End::Signal(signal) => format!("ended by signal {signal}, {took}"),
+        End::TimedOut => format!(
+            "timed_out: true; stopped with all its processes after its timeout of {} ms. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms",
+            timeout.as_millis()
+        ),
+        End::Cancelled => format!(
+            "cancelled after {took}; stopped with all its processes. It may have had part of its effect"
+        ),
+    };
+    let mut foot = vec![end];
+    foot.extend(notes);
+    if !ran.stopped.is_empty() {
+        let names = ran.stopped.iter().map(|name| format!("`{}`", visible(name.as_bytes()).text));
+        let names = names.take(5).collect::<Vec<_>>().join(", ");
+        foot.push(format!(
+            "{} processes it left running were stopped: {names}; nothing runs on between calls",
+            ran.stopped.len()
+        ));
+    }
+    format!("{text}[{}]", foot.join("; "))
+}
+
+fn shown(output: &Captured) -> (String, Vec<String>) {
+    let (head, tail) = output.pieces();
+    let head = visible(&head);
+    let (mut text, mut replaced) = (head.text, head.replaced);
+    let mut notes = Vec::new();
+    if let Some(tail) = tail {
+        let tail = visible(&tail);
+        replaced += tail.replaced;
+        text.push_str(&format!("\n[… {} bytes left out …]\n{}", output.dropped(), tail.text));
+        notes.push(format!("it printed {} bytes, of which the middle was dropped; redirect into a file and look at parts of it to see all", output.total()));
+    }
+    if replaced > 0 {
+        notes.push(format!("{replaced} stretches of bytes were not UTF-8 and are shown as \u{fffd}"));
+    }
+    (text, notes)
+}
+
+const DESCRIPTION: &str = include_str!("../prompt/bash.md");
+const TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,0 +1,157 @@
+//! The tool that searches the text of files.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use agent_core::{RawJson, floor_boundary};
+use agent_tools::config::Call;
+use agent_tools::{Access, Tool, ToolConfig, ToolError};
+
+use crate::built;
+use crate::sandbox::{Found, FoundLine, Glob, Role, Sandbox, Search, Skip, Walk};
+
+/// Searches with ripgrep's libraries, in the order of paths (requirement T8).
+pub fn grep(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let search = move |call: Call, input: Input| {
+        let sandbox = Arc::clone(&sandbox);
+        async move { search(&*sandbox, &call, &input).await }
+    };
+    let config = ToolConfig::new("grep", DESCRIPTION.trim_end(), Access::Read, search);
+    built(config.subject(|input: &RawJson| input.to::<Input>().ok().map(|input| input.pattern)))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Input {
+    /// A regular expression in Rust's syntax, matched line by line.
+    pattern: String,
+    /// The directory or file to search. Default: the whole workspace.
+    path: Option<String>,
+    /// Only files that fit this pattern, for example `*.rs` or `src/**/*.ts`.
+    glob: Option<String>,
+    /// Whether upper and lower case are the same. Default false.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Whether the pattern is plain text, not a regular expression. Default false.
+    #[serde(default)]
+    literal: bool,
+    /// Lines to show before and after each match, at most 20. Default 0. Only for output `content`.
+    #[serde(default)]
+    context: usize,
+    /// What to show: the paths of files with a match (`files`, the default), the matching lines (`content`) or the
+    /// number of matching lines in each file (`count`).
+    #[serde(default)]
+    output: Output,
+    /// How many matching lines or files to show in all, at most 1000. Default 100.
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Output {
+    #[default]
+    Files,
+    Content,
+    Count,
+}
+
+async fn search(sandbox: &dyn Sandbox, call: &Call, input: &Input) -> Result<String, ToolError> {
+    if input.pattern.is_empty() {
+        return Err(ToolError::failed(
+            "The pattern is empty and would match every line. Give the text to look for; to list files use glob.",
+        ));
+    }
+    let glob = input.glob.as_deref().map(Glob::new).transpose()?;
+    let hidden = glob.as_ref().is_some_and(Glob::names_hidden);
+    let skip = if hidden { Skip::Ignored } else { Skip::HiddenAndIgnored };
+    let limit = input.limit.unwrap_or(100).clamp(1, MOST);
+    let search = Search {
+        walk: Walk { start: input.path.clone().unwrap_or_default(), glob, skip },
+        pattern: input.pattern.clone(),
+        literal: input.literal,
+        ignore_case: input.ignore_case,
+        context: input.context.min(20),
+        keep: if input.output == Output::Content { limit } else { 0 },
+    };
+    let walk = search.walk.clone();
+    let found = sandbox.search(&call.permit, search, &call.cx.cancel).await?;
+    if found.files.is_empty() {
+        let all = Walk { skip: Skip::Nothing, ..walk };
+        let all = sandbox.walk(&call.permit, all, &call.cx.cancel).await?.files.len() as u64;
+        return Ok(nothing(&input.pattern, &found, all.saturating_sub(found.searched + found.binary)));
+    }
+    Ok(match input.output {
+        Output::Content => content(&found, limit),
+        Output::Files => listing(&found, limit, |(path, _)| path.clone()),
+        Output::Count => listing(&found, limit, |(path, count)| format!("{path}: {count}")),
+    })
+}
+
+fn content(found: &Found, limit: usize) -> String {
+    let mut text = String::new();
+    let mut last: Option<&FoundLine> = None;
+    let spread = found.lines.iter().any(|line| line.role != Role::Match);
+    for line in &found.lines {
+        let joined = last.is_some_and(|last| last.path == line.path && last.number + 1 == line.number);
+        if spread && last.is_some() && !joined {
+            text.push_str("--\n");
+        }
+        let mark = if line.role == Role::Match { ':' } else { '-' };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}{mark}{}{mark}{}", line.path, line.number, clip(&line.text));
+        last = Some(line);
+    }
+    let shown = found.lines.iter().filter(|line| line.role == Role::Match).count();
+    let total: u64 = found.files.iter().map(|(_, count)| count).sum();
+    let files = found.files.len();
+    let cut = if (shown as u64) < total { format!("the first {limit} of ") } else { String::new() };
+    let more = if cut.is_empty() { "" } else { "; narrow the pattern, the path or the glob, or raise limit" };
+    format!("{text}[{cut}{total} matching lines in {files} files{}{more}]", binary(found))
+}
+
+fn listing(found: &Found, limit: usize, show: impl Fn(&(String, u64)) -> String) -> String {
+    let shown = found.files.iter().take(limit).map(show).collect::<Vec<_>>().join("\n");
+    let total: u64 = found.files.iter().map(|(_, count)| count).sum();
+    let files = found.files.len();
+    let (cut, more) = match files > limit {
+        true => {
+            (format!("the first {limit} of "), "; narrow the pattern, the path or the glob, or raise limit")
+        }
+        false => (String::new(), ""),
+    };
+    format!("{shown}\n[{cut}{files} files with {total} matching lines{}{more}]", binary(found))
+}
+
+/// An empty result says where nobody looked (case T06).
+fn nothing(pattern: &str, found: &Found, skipped: u64) -> String {
+    let searched = found.searched;
+    let skipped = match skipped {
+        0 => String::new(),
+        count => format!(
+            " {count} files in hidden or ignored paths were not searched; to search them, name their directory in `path`."
+        ),
+    };
+    format!(
+        "No line matches `{pattern}` in the {searched} files searched{}.{skipped} If you expected one, try ignore_case, a shorter pattern, or literal for text with special characters.",
+        binary(found)
+    )
+}
+
+fn binary(found: &Found) -> String {
+    if found.binary == 0 {
+        String::new()
+    } else {
+        format!("; {} binary files were passed over", found.binary)
+    }
+}
+
+/// A line cut to what helps to recognise it.
+fn clip(line: &str) -> String {
+    match floor_boundary(line, LINE_BYTES) {
+        end if end == line.len() => line.to_owned(),
+        end => format!("{} [… {} bytes of this line left out]", &line[..end], line.len() - end),
+    }
+}
+
+const DESCRIPTION: &str = include_str!("../prompt/grep.md");
+const MOST: usize = 1_000;
+const LINE_BYTES: usize = 500;

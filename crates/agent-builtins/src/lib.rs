@@ -1,0 +1,88 @@
+//! The built-in tools of an agent, on a sandbox that is rooted in a workspace.
+//!
+//! Depend on this crate when you assemble an agent and want its usual tools, or when you write a tool that reaches
+//! files or programs: ask for a [`Sandbox`].
+//!
+//! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `todo` and
+//! `complete` ([`all`] of them, one file each), the [`Sandbox`] they act through and the one for the user's own
+//! machine, [`LocalSandbox`].
+//!
+//! **It never knows** the loop: who calls a tool, who gives leave, where an output goes.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use agent_builtins::{LocalSandbox, all};
+//! use agent_tools::ToolSet;
+//!
+//! let workspace = tempfile::tempdir()?;
+//! let sandbox = Arc::new(LocalSandbox::open(workspace.path())?);
+//! let tools = ToolSet::builder().extend(all(sandbox)).without("bash").freeze()?;
+//! assert_eq!(tools.names(), "read_file, write_file, edit_file, glob, grep, todo, complete");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod sandbox;
+
+mod bash;
+mod complete;
+mod edit_file;
+mod glob;
+mod grep;
+mod near;
+mod read_file;
+mod replace;
+mod stamp;
+mod text;
+mod todo;
+mod visible;
+mod write_file;
+
+use std::sync::Arc;
+
+use agent_core::RawJson;
+use agent_tools::config::IntoOutput;
+use agent_tools::{Tool, ToolConfig};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+pub use bash::bash;
+pub use complete::complete;
+pub use edit_file::edit_file;
+pub use glob::glob;
+pub use grep::grep;
+pub use read_file::read_file;
+pub use sandbox::{LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use todo::todo;
+pub use write_file::write_file;
+
+/// All built-in tools, always in this order (requirement A4).
+pub fn all(sandbox: Arc<dyn Sandbox>) -> Vec<Arc<dyn Tool>> {
+    vec![
+        read_file(Arc::clone(&sandbox)),
+        write_file(Arc::clone(&sandbox)),
+        edit_file(Arc::clone(&sandbox)),
+        glob(Arc::clone(&sandbox)),
+        grep(Arc::clone(&sandbox)),
+        bash(sandbox),
+        todo(),
+        complete(),
+    ]
+}
+
+/// The erased tool. A card fails only over its name or a schema that is no object, and both are written here.
+fn built<I, O>(config: ToolConfig<I, O>) -> Arc<dyn Tool>
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    O: IntoOutput + Send + 'static,
+{
+    config.build().unwrap_or_else(|error| unreachable!("a built-in tool has a card: {error}"))
+}
+
+/// The field `path` of an input: what a person must see to decide about a file tool.
+fn path_of(input: &RawJson) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        path: String,
+    }
+    input.to::<Named>().ok().map(|named| named.path)
+}

@@ -1,0 +1,91 @@
+//! The sandbox of the user's own machine: files confined to the workspace, commands with a bare environment.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::Cancel;
+use agent_tools::Permit;
+use async_trait::async_trait;
+
+use super::root::{Root, shown};
+use super::shell::Start;
+use super::{
+    FileBytes, FileWrite, Found, Ran, Sandbox, SandboxError, Search, Shell, Walk, Walked, allowed_env,
+    search, shell, walk, write,
+};
+
+/// A workspace of this machine (requirement T9).
+///
+/// Files are reached through a handle on the workspace's directory, so neither `..` nor an absolute path nor a
+/// symbolic link leads out. Commands run with the user's rights and are *not* confined: what keeps them in bounds is
+/// the permission check. Needs a tokio runtime with I/O and time.
+#[derive(Debug, Clone)]
+pub struct LocalSandbox {
+    root: Arc<Root>,
+    env: Vec<(String, String)>,
+}
+
+impl LocalSandbox {
+    /// A sandbox on this directory, which must exist. Commands see no variables of the user's yet.
+    pub fn open(root: &Path) -> Result<Self, SandboxError> {
+        Ok(Self { root: Arc::new(Root::open(root)?), env: Vec::new() })
+    }
+
+    /// Gives commands the user's variables, as far as [`allowed_env`] lets them through.
+    #[must_use]
+    pub fn env(mut self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.env = allowed_env(vars);
+        self
+    }
+
+    /// The real absolute path of the workspace.
+    pub fn path(&self) -> &Path {
+        &self.root.path
+    }
+
+    /// Does file work on a thread that may block.
+    async fn files<T, W>(&self, work: W) -> Result<T, SandboxError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Root) -> Result<T, SandboxError> + Send + 'static,
+    {
+        let root = Arc::clone(&self.root);
+        tokio::task::spawn_blocking(move || work(&root)).await.map_err(SandboxError::Worker)?
+    }
+}
+
+#[async_trait]
+impl Sandbox for LocalSandbox {
+    async fn read(&self, _permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError> {
+        let path = path.to_owned();
+        self.files(move |root| root.read(&path, limit)).await
+    }
+
+    async fn write(&self, _permit: &Permit, write: FileWrite) -> Result<String, SandboxError> {
+        self.files(move |root| write::write(root, &write)).await
+    }
+
+    async fn walk(&self, _permit: &Permit, walk: Walk, cancel: &Cancel) -> Result<Walked, SandboxError> {
+        let cancel = cancel.clone();
+        self.files(move |root| walk::walk(root, &walk, &cancel)).await
+    }
+
+    async fn search(&self, _permit: &Permit, search: Search, cancel: &Cancel) -> Result<Found, SandboxError> {
+        let cancel = cancel.clone();
+        self.files(move |root| search::search(root, &search, &cancel)).await
+    }
+
+    async fn run(&self, _permit: &Permit, command: Shell, cancel: &Cancel) -> Result<Ran, SandboxError> {
+        if command.timeout.is_zero() || command.timeout > LONGEST {
+            return Err(SandboxError::Timeout { asked: command.timeout, most: LONGEST });
+        }
+        let Shell { command, cwd, timeout } = command;
+        let folder = self.files(move |root| root.directory(&cwd)).await?;
+        let cwd = if shown(&folder) == "." { self.root.path.clone() } else { self.root.path.join(folder) };
+        shell::run(&Start { command: &command, cwd: &cwd, env: &self.env }, timeout, cancel).await
+    }
+}
+
+/// The longest a command may take.
+const LONGEST: Duration = Duration::from_secs(600);

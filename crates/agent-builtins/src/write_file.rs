@@ -1,0 +1,73 @@
+//! The tool that creates a file or replaces one that was read as a whole.
+
+use std::sync::Arc;
+
+use agent_core::ReadExtent;
+use agent_tools::config::Call;
+use agent_tools::{Access, Tool, ToolConfig, ToolError};
+
+use crate::sandbox::{Expect, FileBytes, FileWrite, Fingerprint, Sandbox, SandboxError};
+use crate::stamp::{self, Known};
+use crate::text::{TextFile, count_lines};
+use crate::{built, path_of};
+
+/// Writes a whole file; an existing one only when it was seen whole and did not change (requirements T8, T10).
+pub fn write_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let write = move |call: Call, input: Input| {
+        let sandbox = Arc::clone(&sandbox);
+        async move { write(&*sandbox, &call, input).await }
+    };
+    let config = ToolConfig::new("write_file", DESCRIPTION.trim_end(), Access::Edit, write);
+    built(config.subject(path_of))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Input {
+    /// The file, relative to the workspace or absolute inside it. Missing directories are made.
+    path: String,
+    /// The whole content, written exactly as given.
+    content: String,
+}
+
+async fn write(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<String, ToolError> {
+    let existing = match sandbox.read(&call.permit, &input.path, LARGEST).await {
+        Ok(file) => Some(file),
+        Err(SandboxError::NotFound { .. }) => None,
+        Err(other) => return Err(other.into()),
+    };
+    let expect = match &existing {
+        Some(file) => Expect::Same(may_replace(call, &input.path, file)?),
+        None => Expect::Absent,
+    };
+    let print = Fingerprint::of(input.content.as_bytes());
+    let size = format!("{} lines, {} bytes", count_lines(&input.content), print.len);
+    let bytes = input.content.into_bytes();
+    let path = sandbox.write(&call.permit, FileWrite { path: input.path.clone(), bytes, expect }).await?;
+    stamp::set(&call.cx.slots, &path, &print, ReadExtent::Full);
+    let done = if existing.is_some() { "Replaced" } else { "Created" };
+    Ok(format!("{done} `{}`: {size}.", input.path))
+}
+
+/// The content that may be replaced: known in full and unchanged.
+fn may_replace(call: &Call, path: &str, file: &FileBytes) -> Result<Fingerprint, ToolError> {
+    let now = Fingerprint::of(&file.bytes);
+    let refused = match stamp::known(&call.cx.slots, &file.path, &now) {
+        Known::Current(ReadExtent::Full) => return Ok(now),
+        Known::Stale => stamp::stale(path),
+        Known::Current(ReadExtent::Lines(_)) => format!(
+            "You have seen only parts of `{path}`, and write_file would replace all of it; nothing was changed. Read the rest with read_file first, or change the part you know with edit_file."
+        ),
+        Known::Unread => match TextFile::decode(&file.bytes) {
+            Ok(_) => stamp::unread(path),
+            Err(not) => format!(
+                "`{path}` exists and {}, so write_file does not replace it. If it must go, move or delete it with bash first.",
+                not.what()
+            ),
+        },
+    };
+    Err(ToolError::failed(refused))
+}
+
+const DESCRIPTION: &str = include_str!("../prompt/write_file.md");
+/// As much as read_file can show, since only that can have been read.
+const LARGEST: u64 = 64 * 1024 * 1024;

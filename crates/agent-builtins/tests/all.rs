@@ -1,0 +1,21 @@
+//! The built-in tools on real directories and real processes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers fail as the tests they serve do"
+)]
+
+mod bash;
+mod complete;
+mod descriptions;
+mod edit_file;
+mod escapes;
+mod glob;
+mod grep;
+mod read_file;
+mod sandbox;
+mod support;
+mod todo;
+mod write_file;

@@ -1,0 +1,60 @@
+//! What the model is told of each tool.
+
+use std::sync::Arc;
+
+use agent_builtins::{LocalSandbox, all};
+use agent_core::RawJson;
+use agent_tools::{Access, Concurrency, Tool};
+use serde_json::Value;
+
+fn tools() -> Vec<Arc<dyn Tool>> {
+    let dir = tempfile::tempdir().unwrap();
+    all(Arc::new(LocalSandbox::open(dir.path()).unwrap()))
+}
+
+#[test]
+fn each_says_what_when_and_what_next() {
+    for tool in tools() {
+        let (name, text) = (tool.card().name(), tool.card().description());
+        assert!(text.matches(". ").count() + 1 >= 3, "{name}: at least three sentences");
+        assert!(text.ends_with('.') && text.trim() == text, "{name}: whole sentences, no space around");
+        assert!(text.contains("Use it "), "{name}: when to use it");
+        assert!(text.contains("Next, ") || text.contains("go on with"), "{name}: what to do next");
+        assert!(text.lines().all(|line| line.trim_end() == line), "{name}: no trailing space");
+        assert!(text.len() < 1_200, "{name}: it costs tokens at every step");
+    }
+}
+
+#[test]
+fn each_field_is_explained() {
+    for tool in tools() {
+        let schema: Value = tool.card().input_schema().to().unwrap();
+        let fields = schema["properties"].as_object().unwrap();
+        for (field, about) in fields {
+            let words = about["description"].as_str().unwrap_or_default();
+            assert!(words.ends_with('.'), "{}: `{field}` says what it is: {about}", tool.card().name());
+        }
+    }
+}
+
+#[test]
+fn order_access_and_subject() {
+    let subject = |input: &str| RawJson::parse(input).unwrap();
+    let input = subject(r#"{"path":"p","command":"c","pattern":"g","content":"","edits":[]}"#);
+    let row = |tool: &Arc<dyn Tool>| {
+        let traits = tool.traits();
+        assert_eq!(traits.concurrency == Concurrency::Parallel, traits.access == Access::Read);
+        format!("{} {:?} {:?}", tool.card().name(), traits.access, tool.subject(&input))
+    };
+    let rows: Vec<String> = tools().iter().map(row).collect();
+    insta::assert_snapshot!(rows.join("\n"), @r#"
+    read_file Read Some("p")
+    write_file Edit Some("p")
+    edit_file Edit Some("p")
+    glob Read Some("g")
+    grep Read Some("g")
+    bash Execute Some("c")
+    todo Session None
+    complete Session None
+    "#);
+}

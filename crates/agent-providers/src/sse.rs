@@ -1,0 +1,308 @@
+//! Server-sent events out of arbitrary byte chunks (requirement M8).
+//!
+//! The grammar is the work of `eventsource-stream`, which is fed one whole line at a time: it panics on a leading
+//! byte order mark, is quadratic in the length of what it is fed, and drops a last event without its blank line.
+//! This module strips the mark, splits lines on bytes, bounds an event and flushes at the end.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use eventsource_stream::{EventStream, EventStreamError};
+use futures_core::Stream;
+use memchr::memchr2;
+
+/// Turns bytes into frames, in process and without a runtime.
+///
+/// ```
+/// use agent_providers::SseFrames;
+///
+/// let mut frames = SseFrames::default();
+/// assert!(frames.push(b"\xEF\xBB\xBFdata: {\"a\":").is_empty());
+/// let frame = frames.push(b"1}\r\n\r\n").remove(0)?;
+/// assert_eq!(frame.data, r#"{"a":1}"#);
+/// # Ok::<(), agent_providers::SseError>(())
+/// ```
+pub struct SseFrames {
+    lines: Lines,
+    events: EventStream<Lines>,
+    /// The bytes of a line whose end has not arrived.
+    partial: Vec<u8>,
+    /// Invariant: a line feed at the start of the next bytes belongs to a line that has ended.
+    after_cr: bool,
+    first_line: bool,
+    event_bytes: usize,
+    limit: usize,
+    failed: bool,
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the two fields of the grammar that carry meaning here")]
+pub struct Frame {
+    /// The event's name; `message` when none was given.
+    pub event: String,
+    /// Its data lines, joined by line feeds.
+    pub data: String,
+}
+
+/// What a frame's data is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Payload<'f> {
+    /// Nothing, or a comment that a gateway wrapped into data: proof of life only.
+    KeepAlive,
+    /// The `[DONE]` of OpenAI-compatible servers.
+    Done,
+    /// Data, expected to be JSON.
+    Data(&'f str),
+}
+
+/// A stream that cannot be read as events.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SseError {
+    /// One event is larger than the limit.
+    #[error(
+        "one event of the stream is larger than {limit} bytes; ask for a shorter answer or raise the limit"
+    )]
+    TooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The grammar refused a line.
+    #[error("a line of the stream is no event-stream line; the server does not speak server-sent events")]
+    Grammar,
+}
+
+/// Most bytes of one event unless told otherwise: 16 MiB.
+pub const DEFAULT_EVENT_LIMIT: usize = 16 << 20;
+
+impl SseFrames {
+    /// A framer that refuses events of more than `limit` bytes.
+    pub fn with_limit(limit: usize) -> Self {
+        let lines = Lines::default();
+        Self {
+            events: EventStream::new(lines.clone()),
+            lines,
+            partial: Vec::new(),
+            after_cr: false,
+            first_line: true,
+            event_bytes: 0,
+            limit,
+            failed: false,
+        }
+    }
+
+    /// Takes the next bytes, cut anywhere, and gives the frames they complete. An error is the last thing given.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Result<Frame, SseError>> {
+        let mut out = Vec::new();
+        while !self.failed && !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr) && bytes.first() == Some(&b'\n') {
+                bytes = bytes.get(1..).unwrap_or_default();
+                continue;
+            }
+            let end = memchr2(b'\n', b'\r', bytes);
+            let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            self.partial.extend_from_slice(line);
+            if self.is_too_large() {
+                self.fail(SseError::TooLarge { limit: self.limit }, &mut out);
+            } else if end.is_some() {
+                self.after_cr = rest.first() == Some(&b'\r');
+                self.end_line(&mut out);
+            }
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        out
+    }
+
+    /// Takes the end of the stream: a last event that lacks its blank line, or its line end, is given now.
+    pub fn finish(&mut self) -> Vec<Result<Frame, SseError>> {
+        let mut out = Vec::new();
+        if !self.failed {
+            if !self.partial.is_empty() {
+                self.end_line(&mut out);
+            }
+            self.end_line(&mut out);
+        }
+        out
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.event_bytes + self.partial.len() > self.limit
+    }
+
+    fn end_line(&mut self, out: &mut Vec<Result<Frame, SseError>>) {
+        let mut line = self.take_line();
+        self.event_bytes = match line.first() {
+            None => 0,
+            Some(b':') => self.event_bytes,
+            Some(_) => self.event_bytes + line.len(),
+        };
+        line.push(b'\n');
+        self.lines.put(line);
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(event)) = Pin::new(&mut self.events).poll_next(&mut context) {
+            match event {
+                Ok(event) => out.push(Ok(Frame { event: event.event, data: event.data })),
+                Err(EventStreamError::Transport(never)) => match never {},
+                Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => {
+                    self.fail(SseError::Grammar, out);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The finished line as valid UTF-8: bytes that are none become U+FFFD, since the line is all there is.
+    fn take_line(&mut self) -> Vec<u8> {
+        let mut line = std::mem::take(&mut self.partial);
+        if std::mem::take(&mut self.first_line) {
+            let marks = line.chunks_exact(BOM.len()).take_while(|chunk| *chunk == BOM).count();
+            line.drain(..marks * BOM.len());
+        }
+        if std::str::from_utf8(&line).is_err() {
+            line = String::from_utf8_lossy(&line).into_owned().into_bytes();
+        }
+        line
+    }
+
+    fn fail(&mut self, error: SseError, out: &mut Vec<Result<Frame, SseError>>) {
+        self.failed = true;
+        self.partial = Vec::new();
+        out.push(Err(error));
+    }
+}
+
+impl Default for SseFrames {
+    fn default() -> Self {
+        Self::with_limit(DEFAULT_EVENT_LIMIT)
+    }
+}
+
+impl fmt::Debug for SseFrames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.partial.len();
+        f.debug_struct("SseFrames").field("waiting", &waiting).field("failed", &self.failed).finish()
+    }
+}
+
+impl Frame {
+    /// Sorts the data: gateways re-emit comments as data (case S02).
+    pub fn payload(&self) -> Payload<'_> {
+        match self.data.trim() {
+            "" => Payload::KeepAlive,
+            "[DONE]" => Payload::Done,
+            data if data.starts_with(':') => Payload::KeepAlive,
+            data => Payload::Data(data),
+        }
+    }
+}
+
+/// The line that waits to be read: a stream for `eventsource-stream`, a queue for us.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<VecDeque<Vec<u8>>>>);
+
+impl Lines {
+    fn put(&self, line: Vec<u8>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(line);
+    }
+}
+
+impl Stream for Lines {
+    type Item = Result<Vec<u8>, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
+            Some(line) => Poll::Ready(Some(Ok(line))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(chunks: &[&[u8]]) -> Vec<Result<Frame, SseError>> {
+        let mut sse = SseFrames::default();
+        let mut out: Vec<_> = chunks.iter().flat_map(|chunk| sse.push(chunk)).collect();
+        out.extend(sse.finish());
+        out
+    }
+
+    /// The stream gives these data, whole and cut at every byte.
+    #[track_caller]
+    fn check(stream: &[u8], expect: &[&str]) {
+        let datas = |chunks: &[&[u8]]| -> Vec<String> {
+            frames(chunks).into_iter().map(|frame| frame.unwrap().data).collect()
+        };
+        assert_eq!(datas(&[stream]), expect);
+        for at in 0..=stream.len() {
+            let (head, tail) = stream.split_at(at);
+            assert_eq!(datas(&[head, tail]), expect, "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(datas(&bytes), expect, "one byte at a time");
+    }
+
+    #[test]
+    fn line_endings() {
+        check(b"data: a\n\ndata: b\n\n", &["a", "b"]);
+        check(b"data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]);
+        check(b"data: a\r\rdata: b\r\r", &["a", "b"]);
+        check(b"data: a\n\r\ndata: b\r\n\ndata: c\r\r\n", &["a", "b", "c"]);
+    }
+
+    #[test]
+    fn fields_and_comments() {
+        check(b": hello\n\n:\n\ndata:a\n\n", &["a"]);
+        check(b"data: a\n: inside\ndata:  b\n\n", &["a\n b"]);
+        check(b"retry: 5\nid: 1\nwhat: x\nevent: y\ndata\n\n", &[""]);
+        check(b"event: lonely\n\ndata: a\n\n", &["a"]);
+    }
+
+    #[test]
+    fn marks_and_missing_ends() {
+        check(b"\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", &["a"]);
+        check(b"\xEF\xBB\xBF\n\xEF\xBB\xBFdata: a\n\ndata: b\n\n", &["b"]);
+        check(b"data: a\n", &["a"]);
+        check(b"data: a", &["a"]);
+        check(b"", &[]);
+    }
+
+    #[test]
+    fn characters_are_decoded_in_whole_lines() {
+        check("data: \u{5317}\u{1F30D}\n\n".as_bytes(), &["\u{5317}\u{1F30D}"]);
+        check(b"data: a\xFFb\n\ndata: c\n\n", &["a\u{FFFD}b", "c"]);
+    }
+
+    #[test]
+    fn an_event_is_bounded_and_the_stream_is_not() {
+        let mut sse = SseFrames::with_limit(20);
+        for _ in 0..50 {
+            assert_eq!(sse.push(b"data: 0123456789\n\n").len(), 1);
+            assert!(sse.push(b": comments cost\n").is_empty());
+        }
+        let mut out = sse.push(b"data: fine\n\ndata: 01234567890123456789");
+        assert_eq!(out.pop(), Some(Err(SseError::TooLarge { limit: 20 })));
+        assert_eq!(out.len(), 1, "what was complete is given first");
+        assert!(sse.push(b"\n\ndata: more\n\n").is_empty() && sse.finish().is_empty());
+    }
+
+    #[test]
+    fn data_is_sorted() {
+        let check = |data: &str, expect: Payload<'_>| {
+            assert_eq!(Frame { event: String::new(), data: data.into() }.payload(), expect);
+        };
+        check(": PROCESSING", Payload::KeepAlive);
+        check(" ", Payload::KeepAlive);
+        check("[DONE]", Payload::Done);
+        check("{}", Payload::Data("{}"));
+    }
+}

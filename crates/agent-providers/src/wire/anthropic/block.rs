@@ -1,0 +1,304 @@
+//! One content block while it arrives: its deltas are collected until it is complete.
+
+use agent_core::{
+    AssistantPart, AssistantText, CallId, ModelError, ModelEvent, ProviderData, ProviderPart, RawJson,
+    Reasoning, Seal, Text,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::PROVIDER;
+use crate::classify::protocol;
+use crate::wire::Json;
+use crate::wire::json::{Fields, Joiner, Loose, quoted, raw_or_wrapped, replaced, text_or_raw};
+
+/// A block that has begun.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) index: u32,
+    kind: Kind,
+    joiner: Joiner,
+}
+
+/// A block that is complete.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// It says nothing: blank text, or thinking that is neither shown nor sealed.
+    Nothing,
+    Part(AssistantPart),
+    /// A call of ours, whose input may have been cut.
+    Call(PlainCall),
+}
+
+/// A call whose input text is not judged yet.
+#[derive(Debug)]
+pub(crate) struct PlainCall {
+    pub(crate) id: CallId,
+    pub(crate) name: String,
+    pub(crate) input: String,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Text { text: String, citations: Vec<String> },
+    Thinking { text: String, signature: String },
+    Redacted { data: String },
+    Call { call: PlainCall, given: String },
+    Other { kind: String, start: String, input: Option<String>, merged: Vec<(String, String)> },
+}
+
+#[derive(Deserialize)]
+struct WireBlock<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Loose<'a>,
+    #[serde(borrow, default)]
+    text: Loose<'a>,
+    #[serde(borrow, default)]
+    thinking: Loose<'a>,
+    #[serde(borrow, default)]
+    signature: Loose<'a>,
+    #[serde(borrow, default)]
+    data: Loose<'a>,
+    #[serde(borrow, default)]
+    id: Loose<'a>,
+    #[serde(borrow, default)]
+    name: Loose<'a>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    citations: Option<&'a RawValue>,
+}
+
+/// A change to a block.
+#[derive(Deserialize)]
+pub(crate) struct WireDelta<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Loose<'a>,
+    #[serde(borrow, default)]
+    text: Loose<'a>,
+    #[serde(borrow, default)]
+    thinking: Loose<'a>,
+    #[serde(borrow, default)]
+    signature: Loose<'a>,
+    #[serde(borrow, default)]
+    partial_json: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    citation: Option<&'a RawValue>,
+}
+
+impl Block {
+    /// Opens a block. `calls` counts the calls before it, for one that has no id; `real` gives back tool names.
+    pub(crate) fn open(
+        index: u32,
+        raw: &Json<'_>,
+        calls: usize,
+        real: impl Fn(&str) -> String,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<Self, ModelError> {
+        let block: WireBlock<'_> =
+            serde_json::from_str(raw.text).map_err(|_| protocol("a content block is no object", raw.text))?;
+        let mut joiner = Joiner::default();
+        let kind = match block.kind.as_str() {
+            "text" => Kind::Text {
+                text: joiner.join(block.text.as_str(), raw.lone),
+                citations: items(block.citations),
+            },
+            "thinking" => Kind::Thinking {
+                text: joiner.join(block.thinking.as_str(), raw.lone),
+                signature: block.signature.into_string(),
+            },
+            "redacted_thinking" => Kind::Redacted { data: block.data.into_string() },
+            "tool_use" => {
+                let id = CallId::new(block.id.into_string()).unwrap_or_else(|_| CallId::positional(calls));
+                let call = PlainCall { id, name: real(block.name.as_str()), input: String::new() };
+                Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
+            }
+            kind => Kind::Other { kind: kind.to_owned(), start: whole(raw), input: None, merged: Vec::new() },
+        };
+        let block = Self { index, kind, joiner };
+        out.extend(block.opening());
+        Ok(block)
+    }
+
+    /// Whether it is a call of ours.
+    pub(crate) fn is_call(&self) -> bool {
+        matches!(self.kind, Kind::Call { .. })
+    }
+
+    /// Takes a change and tells it to those who watch.
+    pub(crate) fn take(&mut self, raw: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let delta: WireDelta<'_> =
+            serde_json::from_str(raw.text).map_err(|_| protocol("a delta is no object", raw.text))?;
+        let index = self.index;
+        match (delta.kind.as_str(), &mut self.kind) {
+            ("text_delta", Kind::Text { text, .. }) => {
+                let new = self.joiner.join(delta.text.as_str(), raw.lone);
+                text.push_str(&new);
+                push_text(out, index, new);
+            }
+            ("citations_delta", Kind::Text { citations, .. }) => {
+                citations.extend(delta.citation.map(|citation| sound_raw(citation.get(), raw.lone)));
+            }
+            ("thinking_delta", Kind::Thinking { text, .. }) => {
+                let new = self.joiner.join(delta.thinking.as_str(), raw.lone);
+                text.push_str(&new);
+                push_reasoning(out, index, new);
+            }
+            // A second signature stands for the whole block: it replaces the first.
+            ("signature_delta", Kind::Thinking { signature, .. }) => {
+                *signature = delta.signature.into_string()
+            }
+            ("input_json_delta", Kind::Call { call, .. }) => {
+                let new =
+                    self.joiner.join(&delta.partial_json.map(text_or_raw).unwrap_or_default(), raw.lone);
+                call.input.push_str(&new);
+                push_input(out, index, call, new);
+            }
+            ("input_json_delta", Kind::Other { input, .. }) => {
+                let new =
+                    self.joiner.join(&delta.partial_json.map(text_or_raw).unwrap_or_default(), raw.lone);
+                input.get_or_insert_default().push_str(&new);
+            }
+            ("compaction_delta", Kind::Other { start, merged, .. }) => merge(start, merged, raw),
+            (unknown, _) => {
+                tracing::debug!(index, unknown, "a delta that this block does not take is skipped")
+            }
+        }
+        Ok(())
+    }
+
+    /// The block as a part.
+    pub(crate) fn close(mut self, out: &mut Vec<ModelEvent>) -> Done {
+        let rest = self.joiner.end();
+        match self.kind {
+            Kind::Text { text, citations } => text_part(text + rest, &citations),
+            Kind::Thinking { text, signature } => thinking_part(text + rest, signature),
+            Kind::Redacted { data } => {
+                let seal = Seal::Redacted { provider: PROVIDER.into(), data };
+                Done::Part(AssistantPart::Reasoning(Reasoning { text: String::new(), seal: Some(seal) }))
+            }
+            Kind::Call { mut call, given } => {
+                call.input.push_str(rest);
+                if call.input.trim().is_empty() && !given.is_empty() {
+                    push_input(out, self.index, &call, given.clone());
+                    call.input = given;
+                }
+                Done::Call(call)
+            }
+            Kind::Other { kind, start, input, mut merged } => {
+                // Blank input leaves the one the block began with.
+                let input = input.map(|text| text + rest).filter(|text| !text.trim().is_empty());
+                merged.extend(input.map(|text| ("input".to_owned(), raw_or_wrapped(&text).to_string())));
+                let whole = if merged.is_empty() { start } else { replaced(&start, &merged) };
+                match RawJson::parse(whole) {
+                    Ok(raw) => Done::Part(AssistantPart::Provider(ProviderPart {
+                        provider: PROVIDER.into(),
+                        kind,
+                        raw,
+                    })),
+                    Err(_) => Done::Nothing,
+                }
+            }
+        }
+    }
+
+    /// What the beginning already says; a call is announced with no input.
+    fn opening(&self) -> Option<ModelEvent> {
+        let index = self.index;
+        match &self.kind {
+            Kind::Text { text, .. } if !text.is_empty() => {
+                Some(ModelEvent::TextDelta { index, text: text.clone() })
+            }
+            Kind::Thinking { text, .. } if !text.is_empty() => {
+                Some(ModelEvent::ReasoningDelta { index, text: text.clone() })
+            }
+            Kind::Call { call, .. } => Some(input_delta(index, call, String::new())),
+            Kind::Text { .. } | Kind::Thinking { .. } | Kind::Redacted { .. } | Kind::Other { .. } => None,
+        }
+    }
+}
+
+fn text_part(text: String, citations: &[String]) -> Done {
+    let Some(text) = Text::new(text) else { return Done::Nothing };
+    let list = (!citations.is_empty()).then(|| format!("[{}]", citations.join(",")));
+    let data = list.and_then(|list| RawJson::parse(list).ok());
+    let data = data.map(|json| ProviderData { provider: PROVIDER.into(), json });
+    Done::Part(AssistantPart::Text(AssistantText { text, data }))
+}
+
+fn thinking_part(text: String, signature: String) -> Done {
+    let seal =
+        (!signature.is_empty()).then(|| Seal::Signature { provider: PROVIDER.into(), value: signature });
+    if seal.is_none() && text.trim().is_empty() {
+        return Done::Nothing;
+    }
+    Done::Part(AssistantPart::Reasoning(Reasoning { text, seal }))
+}
+
+/// Input that stands in the first event of a block; an empty object there only keeps the place.
+fn given_input(raw: &RawValue) -> String {
+    let text = text_or_raw(raw);
+    let blank = text.split_whitespace().collect::<String>();
+    if matches!(blank.as_str(), "" | "{}" | "null") { String::new() } else { text.into_owned() }
+}
+
+/// A compaction block grows field by field: texts are appended, other values replaced, null says nothing.
+fn merge(start: &str, merged: &mut Vec<(String, String)>, raw: &Json<'_>) {
+    let delta = Fields::read(raw.text).unwrap_or_default();
+    let begun = Fields::read(start).unwrap_or_default();
+    for (key, value) in delta.0.into_iter().filter(|(key, value)| key != "type" && value.get() != "null") {
+        let known = merged.iter().position(|(name, _)| *name == key);
+        let before = match known.and_then(|at| merged.get(at)) {
+            Some((_, value)) => value.clone(),
+            None => begun.get(&key).map_or_else(String::new, |raw| raw.get().to_owned()),
+        };
+        let value = appended(&before, &sound_raw(value.get(), raw.lone));
+        match known.and_then(|at| merged.get_mut(at)) {
+            Some((_, old)) => *old = value,
+            None => merged.push((key.into_owned(), value)),
+        }
+    }
+}
+
+fn appended(before: &str, new: &str) -> String {
+    match (serde_json::from_str::<String>(before), serde_json::from_str::<String>(new)) {
+        (Ok(before), Ok(new)) => quoted(&(before + &new)),
+        _ => new.to_owned(),
+    }
+}
+
+fn items(list: Option<&RawValue>) -> Vec<String> {
+    let all: Option<Vec<&RawValue>> = list.and_then(|list| serde_json::from_str(list.get()).ok());
+    all.unwrap_or_default().into_iter().map(|raw| raw.get().to_owned()).collect()
+}
+
+fn whole(raw: &Json<'_>) -> String {
+    sound_raw(raw.text, raw.lone)
+}
+
+/// Received bytes; only stand-ins for halves of surrogate pairs are replaced.
+fn sound_raw(raw: &str, lone: bool) -> String {
+    if lone { Joiner::default().join(raw, true) } else { raw.to_owned() }
+}
+
+fn push_text(out: &mut Vec<ModelEvent>, index: u32, text: String) {
+    if !text.is_empty() {
+        out.push(ModelEvent::TextDelta { index, text });
+    }
+}
+
+fn push_reasoning(out: &mut Vec<ModelEvent>, index: u32, text: String) {
+    if !text.is_empty() {
+        out.push(ModelEvent::ReasoningDelta { index, text });
+    }
+}
+
+fn push_input(out: &mut Vec<ModelEvent>, index: u32, call: &PlainCall, json: String) {
+    if !json.is_empty() {
+        out.push(input_delta(index, call, json));
+    }
+}
+
+fn input_delta(index: u32, call: &PlainCall, json: String) -> ModelEvent {
+    ModelEvent::ToolInputDelta { index, call: call.id.clone(), tool: call.name.clone(), json }
+}

@@ -1,0 +1,320 @@
+//! Anthropic's events and bodies, decoded into ours.
+
+use agent_core::{AssistantPart, Finish, FinishKind, ModelError, ModelEvent, Origin, ToolCall, ToolInput};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::block::{Block, Done, PlainCall};
+use super::usage::UsageFold;
+use crate::classify::{ResponseHead, classify, protocol};
+use crate::names::ToolNames;
+use crate::wire::json::{Loose, LooseInt};
+use crate::wire::{Codec, Json, Progress};
+
+/// The state of one answer.
+#[derive(Debug)]
+pub(crate) struct MessagesCodec {
+    names: ToolNames,
+    started: Option<String>,
+    open: Vec<Block>,
+    /// Parts behind a call whose input is not complete JSON: whether it was cut is known only from the stop reason.
+    /// Invariant: empty, or the first one is such a call.
+    held: Vec<Held>,
+    calls: usize,
+    usage: UsageFold,
+    stop: Option<String>,
+}
+
+#[derive(Debug)]
+enum Held {
+    Part(AssistantPart),
+    Call(PlainCall),
+}
+
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Loose<'a>,
+    #[serde(default)]
+    index: LooseInt,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content_block: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Loose<'a>,
+    #[serde(borrow, default)]
+    id: Loose<'a>,
+    #[serde(borrow, default)]
+    model: Loose<'a>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    stop_reason: Loose<'a>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WireStop<'a> {
+    #[serde(borrow, default)]
+    stop_reason: Loose<'a>,
+}
+
+impl MessagesCodec {
+    pub(crate) fn new(names: ToolNames) -> Self {
+        Self {
+            names,
+            started: None,
+            open: Vec::new(),
+            held: Vec::new(),
+            calls: 0,
+            usage: UsageFold::default(),
+            stop: None,
+        }
+    }
+
+    fn start(
+        &mut self,
+        message: WireMessage<'_>,
+        lone: bool,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let id = message.id.as_str();
+        match &self.started {
+            Some(started) if started == id => return Ok(()),
+            Some(started) => {
+                let both = format!("{started} and {id}");
+                return Err(protocol("a second answer began before the first one ended", &both));
+            }
+            None => self.started = Some(id.to_owned()),
+        }
+        let id = (!id.is_empty()).then(|| id.to_owned());
+        out.push(ModelEvent::Start(Origin { model: message.model.as_str().to_owned(), message: id }));
+        self.count(message.usage, out);
+        self.content(message.content, lone, out)?;
+        self.stopped(message.stop_reason);
+        Ok(())
+    }
+
+    /// Blocks that arrive whole.
+    fn content(
+        &mut self,
+        list: Option<&RawValue>,
+        lone: bool,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let Some(list) = list.map(RawValue::get).filter(|list| *list != "null") else { return Ok(()) };
+        let blocks: Vec<&RawValue> =
+            serde_json::from_str(list).map_err(|_| protocol("the content is no list of blocks", list))?;
+        for (index, raw) in (0..).zip(blocks) {
+            self.open(index, &Json { text: raw.get(), lone }, out)?;
+            self.close(index, out);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, index: u32, raw: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        self.close(index, out);
+        let names = self.names.clone();
+        let block = Block::open(index, raw, self.calls, |wire| names.real(wire), out)?;
+        self.calls += usize::from(block.is_call());
+        self.open.push(block);
+        Ok(())
+    }
+
+    fn delta(
+        &mut self,
+        index: LooseInt,
+        raw: &Json<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let block = match index_of(index) {
+            Some(index) => self.open.iter_mut().find(|block| block.index == index),
+            None => self.open.last_mut(),
+        };
+        match block {
+            Some(block) => block.take(raw, out),
+            None => Err(protocol("a delta belongs to no open block", raw.text)),
+        }
+    }
+
+    fn close(&mut self, index: u32, out: &mut Vec<ModelEvent>) {
+        let Some(at) = self.open.iter().position(|block| block.index == index) else { return };
+        match self.open.remove(at).close(out) {
+            Done::Nothing => {}
+            Done::Part(part) => self.give(part, out),
+            Done::Call(call) => {
+                let complete = Some(ToolInput::cut(&call.input)).filter(|input| input.json().is_some());
+                match complete {
+                    Some(input) => self.give(call.judged(input), out),
+                    None => self.held.push(Held::Call(call)),
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, part: AssistantPart, out: &mut Vec<ModelEvent>) {
+        if self.held.is_empty() {
+            out.push(ModelEvent::Part(part));
+        } else {
+            self.held.push(Held::Part(part));
+        }
+    }
+
+    /// Lets held parts go. Only the last call of an answer can have been cut by the output limit.
+    fn release(&mut self, out: &mut Vec<ModelEvent>) {
+        let was_cut = matches!(self.stop.as_deref(), Some("max_tokens" | "model_context_window_exceeded"));
+        let last = self.held.iter().rposition(|held| match held {
+            Held::Call(_) => true,
+            Held::Part(part) => part.as_call().is_some(),
+        });
+        for (at, held) in std::mem::take(&mut self.held).into_iter().enumerate() {
+            out.push(ModelEvent::Part(match held {
+                Held::Part(part) => part,
+                Held::Call(call) if was_cut && Some(at) == last => {
+                    let input = ToolInput::cut(&call.input);
+                    call.judged(input)
+                }
+                Held::Call(call) => call.finished(),
+            }));
+        }
+    }
+
+    fn count(&mut self, usage: Option<&RawValue>, out: &mut Vec<ModelEvent>) {
+        if usage.is_some_and(|raw| self.usage.take(raw)) {
+            out.push(ModelEvent::Usage(self.usage.usage()));
+        }
+    }
+
+    fn stopped(&mut self, reason: Loose<'_>) {
+        if let Some(reason) = reason.0 {
+            self.stop = Some(reason.into_owned());
+        }
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        while let Some(index) = self.open.first().map(|block| block.index) {
+            self.close(index, out);
+        }
+        self.release(out);
+        let raw = self.stop.clone().unwrap_or_default();
+        out.push(ModelEvent::Finish(Finish { kind: finish_kind(&raw), raw }));
+    }
+
+    fn next_index(&self) -> u32 {
+        self.open.last().map_or(0, |block| block.index + 1)
+    }
+}
+
+impl Codec for MessagesCodec {
+    fn event(
+        &mut self,
+        name: &str,
+        json: &Json<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<Progress, ModelError> {
+        let event: WireEvent<'_> = serde_json::from_str(json.text)
+            .map_err(|_| protocol("an event is not a JSON object", json.text))?;
+        let kind = if event.kind.0.is_some() { event.kind.as_str() } else { name };
+        match kind {
+            "message_start" => self.start(message(text_of(event.message))?, json.lone, out)?,
+            "content_block_start" => {
+                let index = index_of(event.index).unwrap_or_else(|| self.next_index());
+                self.open(index, &Json { text: text_of(event.content_block), lone: json.lone }, out)?;
+            }
+            "content_block_delta" => {
+                self.delta(event.index, &Json { text: text_of(event.delta), lone: json.lone }, out)?;
+            }
+            "content_block_stop" => {
+                let index = index_of(event.index).or(self.open.last().map(|block| block.index));
+                index.into_iter().for_each(|index| self.close(index, out));
+            }
+            "message_delta" => {
+                let stop: WireStop<'_> = serde_json::from_str(text_of(event.delta))
+                    .map_err(|_| protocol("a message delta is no object", json.text))?;
+                self.stopped(stop.stop_reason);
+                self.count(event.usage, out);
+            }
+            "message_stop" => {
+                self.complete(out);
+                return Ok(Progress::Complete);
+            }
+            "error" => return Err(classify(&ResponseHead::unknown(), json.text.as_bytes())),
+            "ping" => {}
+            _ if event.error.is_some() => {
+                return Err(classify(&ResponseHead::unknown(), json.text.as_bytes()));
+            }
+            unknown => tracing::debug!(unknown, "an event of an unknown type is skipped"),
+        }
+        Ok(Progress::More)
+    }
+
+    fn body(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let message = message(json.text)?;
+        if message.error.is_some() || message.kind.as_str() == "error" {
+            return Err(classify(&ResponseHead::unknown(), json.text.as_bytes()));
+        }
+        if message.content.is_none() {
+            return Err(protocol("the answer is no message", json.text));
+        }
+        self.start(message, json.lone, out)?;
+        self.complete(out);
+        Ok(())
+    }
+
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        self.release(out);
+    }
+}
+
+impl PlainCall {
+    /// The call of an answer that was not cut.
+    pub(crate) fn finished(self) -> AssistantPart {
+        let input = ToolInput::finished(&self.input);
+        self.judged(input)
+    }
+
+    fn judged(self, input: ToolInput) -> AssistantPart {
+        AssistantPart::ToolCall(ToolCall { id: self.id, name: self.name, input })
+    }
+}
+
+fn index_of(index: LooseInt) -> Option<u32> {
+    index.0.and_then(|index| u32::try_from(index).ok())
+}
+
+fn text_of(raw: Option<&RawValue>) -> &str {
+    raw.map_or("{}", RawValue::get)
+}
+
+fn message(text: &str) -> Result<WireMessage<'_>, ModelError> {
+    serde_json::from_str(text).map_err(|_| protocol("the message is no object", text))
+}
+
+fn finish_kind(raw: &str) -> FinishKind {
+    let known = KINDS.iter().find(|(word, _)| *word == raw);
+    known.map_or(FinishKind::Other, |(_, kind)| *kind)
+}
+
+const KINDS: &[(&str, FinishKind)] = &[
+    ("end_turn", FinishKind::Stop),
+    ("stop_sequence", FinishKind::Stop),
+    ("tool_use", FinishKind::ToolCalls),
+    ("max_tokens", FinishKind::Length),
+    ("model_context_window_exceeded", FinishKind::ContextWindow),
+    ("refusal", FinishKind::Refusal),
+    ("pause_turn", FinishKind::Pause),
+];

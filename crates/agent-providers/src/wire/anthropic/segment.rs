@@ -1,0 +1,322 @@
+//! Pieces of the conversation as content blocks: encoded once, spliced where a cache marker may stand.
+
+use std::borrow::Cow;
+
+use agent_core::{
+    AssistantPart, ContentPart, Diagnostic, FilePart, FileSource, Message, Reasoning, Rendered, Seal,
+    ToolInput, ToolOutput, ToolResult, Trim, UserPart, ceil_boundary, floor_boundary,
+};
+use bytes::Bytes;
+
+use super::PROVIDER;
+use crate::names::{ToolNames, wire_id};
+use crate::wire::json::{quoted, sound, write};
+
+/// What one piece of the view looks like on the wire.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// Invariant: neighbours differ in role.
+    pub(super) runs: Vec<Run>,
+}
+
+/// Blocks of one role, joined by commas.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) role: Role,
+    /// Invariant: never empty.
+    pub(super) bytes: Bytes,
+    /// Where a marker goes: just before the end of the last block that may carry one.
+    pub(super) splice: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    User,
+    Assistant,
+}
+
+/// Encodes pieces, noting what it must leave out.
+#[derive(Debug)]
+pub(super) struct Renderer<'e> {
+    pub(super) names: &'e ToolNames,
+    pub(super) vision: bool,
+    pub(super) diagnostics: &'e mut Vec<Diagnostic>,
+}
+
+impl Renderer<'_> {
+    pub(super) fn segment(&mut self, piece: Rendered<'_>) -> Segment {
+        Segment { runs: piece.messages().map(|message| self.run(message)).collect() }
+    }
+
+    fn run(&mut self, message: Message<'_>) -> Run {
+        let role = match message {
+            Message::User(_) | Message::Note(_) | Message::Tool(..) => Role::User,
+            Message::Assistant(..) | Message::Summary(_) => Role::Assistant,
+        };
+        let mut blocks = Blocks::default();
+        match message {
+            Message::User(said) => said.parts().iter().for_each(|part| match part {
+                UserPart::Text(words) => blocks.text(words.as_str()),
+                UserPart::File(file) => self.file(&mut blocks, file),
+                _ => self.leave_out("message.part", "this kind of part has no form on this wire"),
+            }),
+            Message::Note(words) => blocks.text(words),
+            Message::Summary(words) => blocks.text(words.as_str()),
+            Message::Assistant(parts, trim) => self.assistant(&mut blocks, parts, trim),
+            Message::Tool(_, results, trim) => {
+                results.iter().for_each(|result| self.result(&mut blocks, result, trim));
+            }
+        }
+        blocks.run(role)
+    }
+
+    fn assistant(&mut self, blocks: &mut Blocks, parts: &[AssistantPart], trim: Trim) {
+        // Thinking at the very end of a message is refused, and means nothing without what follows it.
+        let tail = parts.iter().rev().take_while(|part| matches!(part, AssistantPart::Reasoning(_))).count();
+        for part in parts.iter().take(parts.len() - tail) {
+            match part {
+                AssistantPart::Text(said) => blocks.block(true, |out| {
+                    out.extend_from_slice(br#"{"type":"text","text":"#);
+                    write(out, said.text.as_str());
+                    if let Some(data) = said.data.as_ref().filter(|data| data.provider == PROVIDER) {
+                        out.extend_from_slice(br#","citations":"#);
+                        out.extend_from_slice(sound(data.json.get()).as_bytes());
+                    }
+                    out.push(b'}');
+                }),
+                AssistantPart::Reasoning(said) if !trim.strip_reasoning => thinking(blocks, said),
+                AssistantPart::Reasoning(_) => {}
+                AssistantPart::ToolCall(call) => blocks.block(true, |out| {
+                    out.extend_from_slice(br#"{"type":"tool_use","id":"#);
+                    write(out, wire_id(call.id.as_str()).as_ref());
+                    out.extend_from_slice(br#","name":"#);
+                    write(out, self.names.wire(&call.name).as_ref());
+                    out.extend_from_slice(br#","input":"#);
+                    out.extend_from_slice(input(&call.input).as_bytes());
+                    out.push(b'}');
+                }),
+                AssistantPart::Provider(part) if part.provider == PROVIDER && part.raw.is_object() => {
+                    blocks.block(is_markable(&part.kind), |out| {
+                        out.extend_from_slice(sound(part.raw.get()).as_bytes());
+                    });
+                }
+                AssistantPart::Provider(part) => self.leave_out(
+                    "assistant.provider_part",
+                    &format!("a {:?} block of {} means nothing to this provider", part.kind, part.provider),
+                ),
+                _ => self.leave_out("assistant.part", "this kind of part has no form on this wire"),
+            }
+        }
+    }
+
+    fn result(&mut self, blocks: &mut Blocks, result: &ToolResult, trim: Trim) {
+        let words = match &result.output {
+            ToolOutput::Text(text) | ToolOutput::Error(text) | ToolOutput::Denied(text) => {
+                Some(text.as_str())
+            }
+            ToolOutput::Json(json) => Some(json.get()),
+            ToolOutput::Content(_) | _ => None,
+        };
+        let content = match (&result.output, words) {
+            (_, Some(words)) => quoted(&clipped(words, trim.clip_results)),
+            (ToolOutput::Content(parts), None) => self.content(parts, trim.clip_results),
+            (_, None) => quoted(&result.output.plain()),
+        };
+        blocks.block(true, |out| {
+            out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
+            write(out, wire_id(result.call.as_str()).as_ref());
+            out.extend_from_slice(br#","content":"#);
+            out.extend_from_slice(content.as_bytes());
+            if result.output.is_error() {
+                out.extend_from_slice(br#","is_error":true"#);
+            }
+            out.push(b'}');
+        });
+    }
+
+    /// The blocks inside a result. A clipped file is gone whole: half of one is of no use.
+    fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> String {
+        let mut blocks = Blocks::default();
+        for part in parts {
+            match part {
+                ContentPart::Text(text) => blocks.text(&clipped(text.as_str(), clip)),
+                ContentPart::File(file) => match (&file.source, clip) {
+                    (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
+                        blocks.text(&format!("[{}, {} bytes removed]", label(file), data.len()));
+                    }
+                    _ => self.file(&mut blocks, file),
+                },
+                _ => self.leave_out("tool_result.part", "this kind of part has no form on this wire"),
+            }
+        }
+        let inner = blocks.run(Role::User).bytes;
+        format!("[{}]", String::from_utf8_lossy(&inner))
+    }
+
+    /// An image or document; one the provider or model cannot take is named in words instead.
+    fn file(&mut self, blocks: &mut Blocks, file: &FilePart) {
+        let is_image = file.media_type.starts_with("image/");
+        let is_pdf = file.media_type == "application/pdf";
+        let source = match &file.source {
+            _ if is_image && !self.vision => Err("the model does not see images"),
+            FileSource::Base64(data) if is_image || is_pdf => {
+                let media = quoted(&file.media_type);
+                Ok(format!(r#"{{"type":"base64","media_type":{media},"data":{}}}"#, quoted(data)))
+            }
+            FileSource::Url(url) if is_image || is_pdf => {
+                Ok(format!(r#"{{"type":"url","url":{}}}"#, quoted(url)))
+            }
+            FileSource::Reference { provider, id } if provider == PROVIDER => {
+                Ok(format!(r#"{{"type":"file","file_id":{}}}"#, quoted(id)))
+            }
+            FileSource::Reference { .. } => Err("it was uploaded to another provider"),
+            FileSource::Base64(_) | FileSource::Url(_) | _ => {
+                Err("only images and PDF documents are taken; send the words as text")
+            }
+        };
+        match source {
+            Ok(source) => blocks.block(true, |out| {
+                let kind = if is_image { "image" } else { "document" };
+                out.extend_from_slice(format!(r#"{{"type":"{kind}","source":{source}"#).as_bytes());
+                if let Some(name) = file.name.as_ref().filter(|name| !is_image && !name.is_empty()) {
+                    out.extend_from_slice(br#","title":"#);
+                    write(out, name);
+                }
+                out.push(b'}');
+            }),
+            Err(why) => {
+                blocks.text(&format!("[{}: not sent, {why}]", label(file)));
+                self.leave_out("file", &format!("{} was named in words: {why}", label(file)));
+            }
+        }
+    }
+
+    fn leave_out(&mut self, what: &str, why: &str) {
+        self.diagnostics.push(Diagnostic { what: what.to_owned(), why: why.to_owned() });
+    }
+}
+
+/// Content blocks while they are written.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    bytes: Vec<u8>,
+    splice: Option<usize>,
+}
+
+impl Blocks {
+    /// A text block; a blank one would be refused and is left out.
+    pub(super) fn text(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.block(true, |out| {
+                out.extend_from_slice(br#"{"type":"text","text":"#);
+                write(out, text);
+                out.push(b'}');
+            });
+        }
+    }
+
+    /// One object, written by `content`.
+    fn block(&mut self, markable: bool, content: impl FnOnce(&mut Vec<u8>)) {
+        if !self.bytes.is_empty() {
+            self.bytes.push(b',');
+        }
+        content(&mut self.bytes);
+        if markable {
+            self.splice = Some(self.bytes.len() - 1);
+        }
+    }
+
+    /// The blocks as one run; a message without content is given some.
+    pub(super) fn run(mut self, role: Role) -> Run {
+        if self.bytes.is_empty() {
+            self.text(NO_CONTENT);
+        }
+        Run { role, bytes: Bytes::from(self.bytes), splice: self.splice }
+    }
+}
+
+/// Thinking goes back to the provider that sealed it; that of others, or of nobody, is not for this one.
+fn thinking(blocks: &mut Blocks, Reasoning { text, seal }: &Reasoning) {
+    match seal {
+        Some(Seal::Signature { provider, value }) if provider == PROVIDER => blocks.block(false, |out| {
+            out.extend_from_slice(br#"{"type":"thinking","thinking":"#);
+            write(out, text);
+            out.extend_from_slice(br#","signature":"#);
+            write(out, value);
+            out.push(b'}');
+        }),
+        Some(Seal::Redacted { provider, data }) if provider == PROVIDER => blocks.block(false, |out| {
+            out.extend_from_slice(br#"{"type":"redacted_thinking","data":"#);
+            write(out, data);
+            out.push(b'}');
+        }),
+        Some(_) | None => {}
+    }
+}
+
+/// The input of a call, byte for byte; what is no JSON object is wrapped into one, since the wire takes no other.
+fn input(input: &ToolInput) -> Cow<'_, str> {
+    match input {
+        ToolInput::Json(json) if json.is_object() => sound(json.get()),
+        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
+            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
+        }
+    }
+}
+
+/// Head and tail of a long text with a note of what is gone between them.
+fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
+    let Some(limit) = limit.filter(|limit| text.len() > *limit) else { return Cow::Borrowed(text) };
+    let head = floor_boundary(text, limit.div_ceil(2));
+    let tail = ceil_boundary(text, text.len() - limit / 2);
+    let (start, end) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
+    Cow::Owned(format!("{start}\n[{} bytes removed]\n{end}", tail - head))
+}
+
+fn label(file: &FilePart) -> String {
+    match &file.name {
+        Some(name) => format!("{name} ({})", file.media_type),
+        None => file.media_type.clone(),
+    }
+}
+
+fn is_markable(kind: &str) -> bool {
+    kind.ends_with("_tool_result") || matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
+}
+
+/// Stands in for a message without content.
+const NO_CONTENT: &str = "(no content)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn clips_say_what_they_removed_and_split_no_character(text in "\\PC{0,60}", limit in 0usize..90) {
+            let short = clipped(&text, Some(limit));
+            if text.len() <= limit {
+                proptest::prop_assert_eq!(short.as_ref(), text.as_str());
+            } else {
+                let (head, rest) = short.split_once("\n[").unwrap();
+                let (removed, tail) = rest.rsplit_once(" bytes removed]\n").unwrap();
+                proptest::prop_assert_eq!(head.len() + removed.parse::<usize>().unwrap() + tail.len(), text.len());
+                proptest::prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                proptest::prop_assert!(head.len() + tail.len() <= limit);
+            }
+        }
+    }
+
+    #[test]
+    fn inputs_are_objects() {
+        let check = |given: ToolInput, expect: &str| assert_eq!(input(&given), expect);
+        check(
+            ToolInput::finished(r#"{ "b":1.0,"a":12345678901234567890 }"#),
+            r#"{ "b":1.0,"a":12345678901234567890 }"#,
+        );
+        check(ToolInput::finished("[1]"), r#"{"invalid_json":"[1]"}"#);
+        check(ToolInput::finished("{\"a"), r#"{"invalid_json":"{\"a"}"#);
+        check(ToolInput::cut(""), r#"{"invalid_json":""}"#);
+        check(ToolInput::finished(r#"{"a":"\ud83d"}"#), "{\"a\":\"\u{fffd}\"}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Usage of one answer: cumulative, merged field by field (case S11).
+
+use std::borrow::Cow;
+
+use agent_core::{RawJson, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::wire::json::{Fields, Loose, LooseInt, quoted};
+
+/// The usage objects of one answer laid over each other: a later field replaces an earlier one, an absent or null
+/// one keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct UsageFold {
+    fields: Vec<(String, String)>,
+}
+
+#[derive(Deserialize, Default)]
+struct Split {
+    #[serde(default)]
+    ephemeral_1h_input_tokens: LooseInt,
+    #[serde(default)]
+    ephemeral_5m_input_tokens: LooseInt,
+}
+
+#[derive(Deserialize, Default)]
+struct OutputDetails {
+    #[serde(default)]
+    thinking_tokens: LooseInt,
+}
+
+#[derive(Deserialize)]
+struct Iteration<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Loose<'a>,
+    #[serde(default)]
+    input_tokens: LooseInt,
+    #[serde(default)]
+    output_tokens: LooseInt,
+}
+
+impl UsageFold {
+    /// Lays an object over what is known; `false` when it says nothing.
+    pub(crate) fn take(&mut self, raw: &RawValue) -> bool {
+        let given = Fields::read(raw.get()).unwrap_or_default();
+        let mut news = false;
+        for (key, value) in given.0.into_iter().filter(|(_, value)| value.get() != "null") {
+            news = true;
+            match self.fields.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, old)) => value.get().clone_into(old),
+                None => self.fields.push((key.into_owned(), value.get().to_owned())),
+            }
+        }
+        news
+    }
+
+    /// What is known so far.
+    pub(crate) fn usage(&self) -> Usage {
+        let (input, output) =
+            self.iterations().unwrap_or((self.count("input_tokens"), self.count("output_tokens")));
+        let split: Split = self.read("cache_creation").unwrap_or_default();
+        let (short, long) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens.0.unwrap_or(0));
+        // The split may be older than the total (it is not repeated at the end of a stream): the total wins.
+        let total = self.read::<LooseInt>("cache_creation_input_tokens").and_then(|n| n.0);
+        let total = total.unwrap_or(short.0.unwrap_or(0) + long);
+        let details: OutputDetails = self.read("output_tokens_details").unwrap_or_default();
+        Usage {
+            input,
+            output,
+            reasoning: details.thinking_tokens.0.unwrap_or(0),
+            cache_read: self.count("cache_read_input_tokens"),
+            cache_write_5m: total - long.min(total),
+            cache_write_1h: long.min(total),
+            raw: self.raw(),
+        }
+    }
+
+    /// Compaction happens in calls of its own that the totals leave out; with a fallback, the totals are right.
+    fn iterations(&self) -> Option<(u64, u64)> {
+        let all: Vec<Iteration<'_>> = self.read("iterations")?;
+        if all.is_empty() || all.iter().any(|one| one.kind.as_str() == "fallback_message") {
+            return None;
+        }
+        let ours = all.iter().filter(|one| matches!(one.kind.as_str(), "message" | "compaction"));
+        let add = |(input, output), one: &Iteration<'_>| {
+            (input + one.input_tokens.0.unwrap_or(0), output + one.output_tokens.0.unwrap_or(0))
+        };
+        Some(ours.fold((0, 0), add))
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        self.read::<LooseInt>(key).and_then(|n| n.0).unwrap_or(0)
+    }
+
+    fn read<'u, T: Deserialize<'u>>(&'u self, key: &str) -> Option<T> {
+        let (_, raw) = self.fields.iter().find(|(known, _)| known == key)?;
+        serde_json::from_str(raw).ok()
+    }
+
+    fn raw(&self) -> Option<RawJson> {
+        let fields: Vec<Cow<'_, str>> =
+            self.fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key)).into()).collect();
+        RawJson::parse(format!("{{{}}}", fields.join(","))).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These objects, one after the other, give (input, output, reasoning, read, write 5m, write 1h).
+    #[track_caller]
+    fn check(objects: &[&str], expect: [u64; 6]) -> Usage {
+        let mut fold = UsageFold::default();
+        for object in objects {
+            fold.take(&RawValue::from_string((*object).to_owned()).unwrap());
+        }
+        let usage = fold.usage();
+        let given = [
+            usage.input,
+            usage.output,
+            usage.reasoning,
+            usage.cache_read,
+            usage.cache_write_5m,
+            usage.cache_write_1h,
+        ];
+        assert_eq!(given, expect);
+        usage
+    }
+
+    #[test]
+    fn later_fields_replace_and_null_ones_do_not() {
+        check(&[r#"{"input_tokens":25,"output_tokens":1}"#, r#"{"output_tokens":15}"#], [25, 15, 0, 0, 0, 0]);
+        let usage = check(
+            &[
+                r#"{"input_tokens":25,"cache_read_input_tokens":900}"#,
+                r#"{"cache_read_input_tokens":null,"input_tokens":27}"#,
+            ],
+            [27, 0, 0, 900, 0, 0],
+        );
+        assert_eq!(usage.raw.unwrap().get(), r#"{"input_tokens":27,"cache_read_input_tokens":900}"#);
+        check(&["{}", "null", "5"], [0; 6]);
+        check(&[r#"{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}"#], [0, 9, 4, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_total_of_cache_writes_wins_over_the_split() {
+        let split = |total: &str, short: u64, long: u64| {
+            format!(
+                r#"{{"cache_creation":{{"ephemeral_5m_input_tokens":{short},"ephemeral_1h_input_tokens":{long}}}{total}}}"#
+            )
+        };
+        check(&[&split("", 3, 4)], [0, 0, 0, 0, 3, 4]);
+        check(&[&split(r#","cache_creation_input_tokens":10"#, 3, 4)], [0, 0, 0, 0, 6, 4]);
+        check(&[&split(r#","cache_creation_input_tokens":2"#, 3, 4)], [0, 0, 0, 0, 0, 2]);
+        check(&[r#"{"cache_creation_input_tokens":7,"cache_creation":null}"#], [0, 0, 0, 0, 7, 0]);
+    }
+
+    #[test]
+    fn iterations_add_what_the_totals_leave_out() {
+        let one = |kind: &str| format!(r#"{{"type":"{kind}","input_tokens":100,"output_tokens":10}}"#);
+        let all = |kinds: &[&str]| {
+            let list: Vec<_> = kinds.iter().map(|kind| one(kind)).collect();
+            format!(r#"{{"input_tokens":5,"output_tokens":6,"iterations":[{}]}}"#, list.join(","))
+        };
+        check(&[&all(&["compaction", "message", "advisor_message"])], [200, 20, 0, 0, 0, 0]);
+        check(&[&all(&["message", "fallback_message"])], [5, 6, 0, 0, 0, 0]);
+        check(&[&all(&[])], [5, 6, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,327 @@
+//! Lenient reading of foreign JSON: loose fields, ordered objects, halves of surrogate pairs.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use agent_core::RawJson;
+use memchr::memmem;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A text where one is expected; numbers are written out, everything else counts as absent.
+#[derive(Debug, Default)]
+pub(crate) struct Loose<'a>(pub(crate) Option<Cow<'a, str>>);
+
+/// A count where one is expected; everything that is none counts as absent.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct LooseInt(pub(crate) Option<u64>);
+
+/// The fields of an object in the order received, each as the bytes received.
+#[derive(Debug, Default)]
+pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Loose<'a> {
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0.unwrap_or_default().into_owned()
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw)
+    }
+}
+
+/// Reads a JSON string, or gives any other value as it is written: some gateways send objects in place of text.
+pub(crate) fn text_or_raw(raw: &RawValue) -> Cow<'_, str> {
+    match serde_json::from_str::<Loose<'_>>(raw.get()) {
+        Ok(Loose(Some(text))) if raw.get().starts_with('"') => text,
+        _ if raw.get() == "null" => Cow::Borrowed(""),
+        _ => Cow::Borrowed(raw.get()),
+    }
+}
+
+/// Appends a value as compact JSON.
+pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_writer(&mut *out, value);
+    debug_assert!(written.is_ok(), "texts and numbers are JSON and a vector takes every byte");
+}
+
+/// A value as compact JSON text.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    write(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// An object in which `fields` replace those of `start`, in their place or at the end.
+pub(crate) fn replaced(start: &str, fields: &[(String, String)]) -> String {
+    let given = Fields::read(start).unwrap_or_default();
+    let mut parts: Vec<String> = Vec::new();
+    for (key, raw) in &given.0 {
+        let new = fields.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        parts.push(format!("{}:{}", quoted(key), new.unwrap_or(raw.get())));
+    }
+    for (key, value) in fields.iter().filter(|(key, _)| given.get(key).is_none()) {
+        parts.push(format!("{}:{value}", quoted(key)));
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+/// Makes JSON readable that escapes half a surrogate pair (case M15): each lone half becomes a stand-in character,
+/// so that [`Joiner`] can still join halves that two events carry. The second value says whether any was found.
+pub(crate) fn mended(json: &str) -> (Cow<'_, str>, bool) {
+    if memmem::find(json.as_bytes(), b"\\ud").is_none() && memmem::find(json.as_bytes(), b"\\uD").is_none() {
+        return (Cow::Borrowed(json), false);
+    }
+    let mut out = String::with_capacity(json.len());
+    let (mut rest, mut lone) = (json, false);
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let (taken, stand_in) = match half(escape) {
+            Some(high @ 0xD800..=0xDBFF) => match escape.get(6..).and_then(half) {
+                Some(0xDC00..=0xDFFF) => (12, None),
+                _ => (6, stand_in(high)),
+            },
+            Some(low) => (6, stand_in(low)),
+            None => (2, None),
+        };
+        let taken = agent_core::ceil_boundary(escape, taken);
+        let (escape, after) = escape.split_at(taken);
+        match stand_in {
+            Some(c) => {
+                out.push(c);
+                lone = true;
+            }
+            None => out.push_str(escape),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    (Cow::Owned(out), lone)
+}
+
+/// JSON that every reader takes: halves of surrogate pairs become U+FFFD, every other byte stays.
+pub(crate) fn sound(json: &str) -> Cow<'_, str> {
+    match mended(json) {
+        (text, true) => {
+            Cow::Owned(text.chars().map(|c| if half_of(c).is_some() { '\u{FFFD}' } else { c }).collect())
+        }
+        (_, false) => Cow::Borrowed(json),
+    }
+}
+
+/// Joins halves of surrogate pairs across the texts of one block; a half that stays alone becomes U+FFFD.
+#[derive(Debug, Default)]
+pub(crate) struct Joiner {
+    high: Option<u16>,
+}
+
+impl Joiner {
+    /// `lone` says whether [`mended`] found halves in the event the text came from.
+    pub(crate) fn join(&mut self, text: &str, lone: bool) -> String {
+        if !lone && self.high.is_none() {
+            return text.to_owned();
+        }
+        let mut out = String::with_capacity(text.len() + 4);
+        for c in text.chars() {
+            match (self.high.take(), half_of(c).filter(|_| lone)) {
+                (Some(high), Some(low)) if low >= 0xDC00 => {
+                    out.extend(char::decode_utf16([high, low]).map(|c| c.unwrap_or('\u{FFFD}')));
+                }
+                (before, half) => {
+                    out.extend(before.map(|_| '\u{FFFD}'));
+                    match half {
+                        Some(high) if high < 0xDC00 => self.high = Some(high),
+                        Some(_) => out.push('\u{FFFD}'),
+                        None => out.push(c),
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// What is left at the end of the block.
+    pub(crate) fn end(&mut self) -> &'static str {
+        if self.high.take().is_some() { "\u{FFFD}" } else { "" }
+    }
+}
+
+fn half(escape: &str) -> Option<u16> {
+    let hex = escape.strip_prefix("\\u")?.get(..4)?;
+    let unit = u16::from_str_radix(hex, 16).ok()?;
+    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
+}
+
+fn stand_in(half: u16) -> Option<char> {
+    char::from_u32(STAND_INS + u32::from(half) - 0xD800)
+}
+
+fn half_of(c: char) -> Option<u16> {
+    let offset = u32::from(c).checked_sub(STAND_INS)?;
+    u16::try_from(offset + 0xD800).ok()
+}
+
+/// The last 2048 code points, private use: nobody means them.
+const STAND_INS: u32 = 0x10_F800;
+
+impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for LooseInt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = deserializer.deserialize_any(TextVisitor)?;
+        Ok(Self(text.and_then(|text| text.parse::<f64>().ok()).filter(|n| *n >= 0.0).map(|n| n as u64)))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_u64<E>(self, n: u64) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(n.to_string())))
+    }
+
+    fn visit_i64<E>(self, n: i64) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(n.to_string())))
+    }
+
+    fn visit_f64<E>(self, n: f64) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(n.to_string())))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some((key, raw)) = map.next_entry::<Loose<'de>, &'de RawValue>()? {
+            fields.push((key.0.unwrap_or_default(), raw));
+        }
+        Ok(Fields(fields))
+    }
+}
+
+/// Text that was checked to be JSON, or an object that holds it as text.
+pub(crate) fn raw_or_wrapped(text: &str) -> RawJson {
+    let sound = sound(text);
+    RawJson::parse(sound.as_ref())
+        .or_else(|_| RawJson::parse(format!("{{\"invalid_json\":{}}}", quoted(text))))
+        .unwrap_or_else(|_| RawJson::empty_object())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_pairs_join_or_are_replaced() {
+        let check = |deltas: &[&str], expect: &str| {
+            let mut joiner = Joiner::default();
+            let mut text = String::new();
+            for delta in deltas {
+                let (json, lone) = mended(delta);
+                text.push_str(&joiner.join(&serde_json::from_str::<String>(&json).unwrap(), lone));
+            }
+            text.push_str(joiner.end());
+            assert_eq!(text, expect);
+        };
+        check(&[r#""\ud83d\ude00""#], "\u{1F600}");
+        check(&[r#""a\ud83d""#, r#""\ude00b""#], "a\u{1F600}b");
+        check(&[r#""a\ud83d""#, r#""""#, r#""b""#], "a\u{FFFD}b");
+        check(&[r#""\ude00\uD83D""#], "\u{FFFD}\u{FFFD}");
+        check(&[r#""\\ud83d""#], r"\ud83d");
+        check(&[r#""\ud83d\u0041""#], "\u{FFFD}A");
+    }
+
+    #[test]
+    fn sound_json_keeps_its_bytes() {
+        let good = r#"{"b":1.0,"a":"\ud83d\ude00 \\ud83d"}"#;
+        assert_eq!(sound(good), good);
+        assert_eq!(sound(r#"{"a":"\ud83d"}"#), "{\"a\":\"\u{FFFD}\"}");
+        assert_eq!(sound("\"\\\u{e9}\\ud83d\""), "\"\\\u{e9}\u{FFFD}\"", "no cut inside a character");
+    }
+
+    #[test]
+    fn replaced_fields_keep_their_place() {
+        let new = [("input".to_owned(), "{\"q\":1.0}".to_owned())];
+        assert_eq!(
+            replaced(r#"{"type":"t","input":{},"id":"x"}"#, &new),
+            r#"{"type":"t","input":{"q":1.0},"id":"x"}"#
+        );
+        assert_eq!(replaced(r#"{"type":"t"}"#, &new), r#"{"type":"t","input":{"q":1.0}}"#);
+    }
+
+    #[test]
+    fn loose_fields_take_what_they_can() {
+        let loose = |json: &str| serde_json::from_str::<Loose<'_>>(json).unwrap().into_string();
+        assert_eq!(
+            (loose("\"a\\n\""), loose("5"), loose("null"), loose("{\"a\":[1]}")),
+            ("a\n".into(), "5".into(), String::new(), String::new())
+        );
+        let count = |json: &str| serde_json::from_str::<LooseInt>(json).unwrap().0;
+        assert_eq!(
+            (count("7"), count("7.9"), count("\"7\""), count("null"), count("-1")),
+            (Some(7), Some(7), Some(7), None, None)
+        );
+    }
+}

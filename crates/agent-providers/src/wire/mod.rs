@@ -1,0 +1,228 @@
+//! Wire formats: what every decoder shares, and one module for each provider's own.
+//!
+//! A new format is a module with a `Codec`, a line in [`WireFormat`] and an encoder.
+
+pub mod anthropic;
+pub(crate) mod json;
+
+use std::fmt;
+
+use agent_core::{ModelError, ModelErrorKind, ModelEvent};
+use serde::de::IgnoredAny;
+
+use crate::classify::{ResponseHead, classify, protocol};
+use crate::names::ToolNames;
+use crate::sse::{Frame, Payload, SseError, SseFrames};
+use json::mended;
+
+/// What a decoder gives: events, and at most one error, which is the last item.
+pub type Events = Vec<Result<ModelEvent, ModelError>>;
+
+/// A provider's format of requests and responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WireFormat {
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+/// Decodes one streamed answer, in process: bytes in, events out.
+///
+/// An answer that ends before its terminal event ends with an error of kind `interrupted` (requirement M8). After
+/// an error nothing follows.
+///
+/// ```
+/// use agent_core::ModelErrorKind;
+/// use agent_providers::{StreamDecoder, ToolNames, WireFormat};
+///
+/// let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+/// assert!(decoder.push(b": keep-alive\n\n").is_empty());
+/// let end = decoder.finish().pop().unwrap();
+/// assert_eq!(end.unwrap_err().kind, ModelErrorKind::Interrupted);
+/// ```
+#[derive(Debug)]
+pub struct StreamDecoder {
+    frames: SseFrames,
+    codec: Box<dyn Codec>,
+    state: State,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Complete,
+    Failed,
+}
+
+/// What a format adds to the shared part: the meaning of one event and of a plain body.
+pub(crate) trait Codec: fmt::Debug + Send {
+    /// Takes the JSON of one event. `name` is the event's name on the stream; a type inside the JSON wins.
+    fn event(
+        &mut self,
+        name: &str,
+        json: &Json<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<Progress, ModelError>;
+
+    /// Takes the body of an answer that was not streamed.
+    fn body(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// Gives what is certain although the answer ends here: blocks that were complete and only waited.
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>);
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    More,
+    Complete,
+}
+
+/// The JSON of one event, made readable.
+#[derive(Debug)]
+pub(crate) struct Json<'j> {
+    pub(crate) text: &'j str,
+    /// Whether stand-ins for halves of surrogate pairs are in it.
+    pub(crate) lone: bool,
+}
+
+impl WireFormat {
+    /// The format's name, as written in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// The format of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Anthropic].into_iter().find(|format| format.as_str() == name)
+    }
+
+    fn codec(self, names: ToolNames) -> Box<dyn Codec> {
+        match self {
+            Self::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+        }
+    }
+}
+
+impl StreamDecoder {
+    /// A decoder for one answer. `names` gives back the real names of tools.
+    pub fn new(format: WireFormat, names: ToolNames) -> Self {
+        Self { frames: SseFrames::default(), codec: format.codec(names), state: State::Open, bytes: 0 }
+    }
+
+    /// Takes the next bytes, cut anywhere.
+    pub fn push(&mut self, bytes: &[u8]) -> Events {
+        self.bytes += bytes.len() as u64;
+        let mut out = Vec::new();
+        for frame in self.frames.push(bytes) {
+            self.take(frame, &mut out);
+        }
+        out
+    }
+
+    /// Takes the end of the stream.
+    pub fn finish(&mut self) -> Events {
+        let mut out = Vec::new();
+        for frame in self.frames.finish() {
+            // A frame without its blank line that is no JSON was cut: the end is the fault, not the frame.
+            if frame.as_ref().is_ok_and(is_whole) {
+                self.take(frame, &mut out);
+            }
+        }
+        if self.state == State::Open {
+            self.fail(ModelError::interrupted(&format!("after {} bytes", self.bytes)), &mut out);
+        }
+        out
+    }
+
+    /// Takes the failure of the connection in place of the stream's end.
+    pub fn interrupt(&mut self, cause: &str) -> Events {
+        let mut out = Vec::new();
+        if self.state == State::Open {
+            let error = ModelError::interrupted(&format!("after {} bytes ({cause})", self.bytes));
+            self.fail(error, &mut out);
+        }
+        out
+    }
+
+    /// Whether the terminal event arrived.
+    pub fn is_complete(&self) -> bool {
+        self.state == State::Complete
+    }
+
+    fn take(&mut self, frame: Result<Frame, SseError>, out: &mut Events) {
+        if self.state != State::Open {
+            return;
+        }
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => {
+                return self.fail(ModelError::new(ModelErrorKind::Protocol, error.to_string()), out);
+            }
+        };
+        let Payload::Data(data) = frame.payload() else { return };
+        if !data.starts_with('{') {
+            return self.fail(protocol("an event is not a JSON object", data), out);
+        }
+        let (text, lone) = mended(data);
+        let mut events = Vec::new();
+        let progress = self.codec.event(&frame.event, &Json { text: &text, lone }, &mut events);
+        out.extend(events.into_iter().map(Ok));
+        match progress {
+            Ok(Progress::More) => {}
+            Ok(Progress::Complete) => self.state = State::Complete,
+            Err(error) => self.fail(error, out),
+        }
+    }
+
+    fn fail(&mut self, error: ModelError, out: &mut Events) {
+        let mut events = Vec::new();
+        self.codec.abandon(&mut events);
+        out.extend(events.into_iter().map(Ok));
+        out.push(Err(error));
+        self.state = State::Failed;
+    }
+}
+
+/// Decodes a body that was not streamed: an answer, or an error of any status and shape.
+///
+/// ```
+/// use agent_core::ModelErrorKind;
+/// use agent_providers::{ResponseHead, ToolNames, WireFormat, decode_body};
+///
+/// let head = ResponseHead { status: Some(502), ..ResponseHead::unknown() };
+/// let events = decode_body(WireFormat::Anthropic, &ToolNames::default(), &head, b"<html>Bad gateway</html>");
+/// assert_eq!(events[0].as_ref().unwrap_err().kind, ModelErrorKind::Transport);
+/// ```
+pub fn decode_body(format: WireFormat, names: &ToolNames, head: &ResponseHead<'_>, body: &[u8]) -> Events {
+    if head.status.is_some_and(|status| status >= 300) {
+        return vec![Err(classify(head, body))];
+    }
+    let text = String::from_utf8_lossy(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body));
+    let (text, lone) = mended(&text);
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(&text) {
+        let cut = error.is_eof();
+        let error = if cut {
+            ModelError::interrupted(&format!("after {} bytes", body.len()))
+        } else {
+            protocol("the answer is not JSON", &text)
+        };
+        return vec![Err(error)];
+    }
+    let mut events = Vec::new();
+    let mut codec = format.codec(names.clone());
+    let result = codec.body(&Json { text: &text, lone }, &mut events);
+    let mut out: Events = events.into_iter().map(Ok).collect();
+    out.extend(result.err().map(Err));
+    out
+}
+
+fn is_whole(frame: &Frame) -> bool {
+    match frame.payload() {
+        Payload::Data(data) => serde_json::from_str::<IgnoredAny>(&mended(data).0).is_ok(),
+        Payload::KeepAlive | Payload::Done => false,
+    }
+}

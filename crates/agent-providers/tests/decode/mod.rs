@@ -1,0 +1,253 @@
+//! What recorded answers mean.
+
+use agent_core::{AssistantPart, FinishKind, ModelErrorKind, ModelEvent, ResponseBuilder, Seal, ToolInput};
+use agent_providers::{Decoded, StreamDecoder, ToolNames, WireFormat};
+
+use crate::support::{decode, events, fixtures, printed, read, response, stream};
+
+/// Each fixture decodes to what stands beside it.
+#[test]
+fn fixtures_decode_as_expected() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire/anthropic");
+    for (name, bytes) in fixtures(".sse").into_iter().chain(fixtures(".json")) {
+        let stem = name.rsplit_once('.').unwrap().0;
+        let expect = read(&folder.join(format!("{stem}.expect.json")));
+        assert_eq!(printed(&decode(&bytes)), String::from_utf8(expect).unwrap().trim_end(), "{name}");
+    }
+}
+
+/// The stream and the parts it gives, written as JSON.
+#[track_caller]
+fn parts(name: &str) -> String {
+    let (_, bytes) = fixtures(".sse").into_iter().find(|(file, _)| file == name).unwrap();
+    serde_json::to_string_pretty(&response(&bytes).parts).unwrap()
+}
+
+#[test]
+fn blocks_of_the_provider_keep_their_bytes() {
+    insta::assert_snapshot!(parts("server_tools.sse"), @r#"
+    [
+      {
+        "provider": {
+          "provider": "anthropic",
+          "kind": "server_tool_use",
+          "raw": {"type":"server_tool_use","id":"srvtoolu_f1","name":"web_search","input":{"query": "tea prices"}}
+        }
+      },
+      {
+        "provider": {
+          "provider": "anthropic",
+          "kind": "web_search_tool_result",
+          "raw": {"type":"web_search_tool_result","tool_use_id":"srvtoolu_f1","content":[{"type":"web_search_result","url":"https://tea.example/1","title":"Tea","encrypted_content":"ZW5j"}]}
+        }
+      },
+      {
+        "text": {
+          "text": "Tea costs 3.50.",
+          "data": {
+            "provider": "anthropic",
+            "json": [{"type":"web_search_result_location","url":"https://tea.example/1","cited_text":"3.50"}]
+          }
+        }
+      },
+      {
+        "provider": {
+          "provider": "anthropic",
+          "kind": "brand_new_block",
+          "raw": {"type":"brand_new_block","zeta":1.0,"alpha":2}
+        }
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn a_compaction_is_a_block_of_the_provider() {
+    insta::assert_snapshot!(parts("compaction.sse"), @r#"
+    [
+      {
+        "provider": {
+          "provider": "anthropic",
+          "kind": "compaction",
+          "raw": {"type":"compaction","content":"So far: tea."}
+        }
+      },
+      {
+        "text": {
+          "text": "Go on."
+        }
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn thinking_is_sealed_by_the_last_signature() {
+    let (_, bytes) = fixtures(".sse").into_iter().find(|(file, _)| file == "thinking.sse").unwrap();
+    let seals: Vec<_> = response(&bytes)
+        .parts
+        .into_iter()
+        .filter_map(|part| match part {
+            AssistantPart::Reasoning(thought) => thought.seal,
+            AssistantPart::Text(_) | AssistantPart::ToolCall(_) | AssistantPart::Provider(_) | _ => None,
+        })
+        .collect();
+    let provider = || "anthropic".to_owned();
+    assert_eq!(
+        seals,
+        [
+            Seal::Signature { provider: provider(), value: "bmV3LXNpZ25hdHVyZQ==".into() },
+            Seal::Redacted { provider: provider(), data: "c2VhbGVk".into() }
+        ]
+    );
+}
+
+#[test]
+fn stop_reasons_have_our_words() {
+    use FinishKind as K;
+    let check = |raw: &str, kind: FinishKind| {
+        let delta = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":{raw}}}}}"#);
+        let finish = decode(&stream(&[&delta, r#"{"type":"message_stop"}"#])).finish.unwrap();
+        assert_eq!(
+            (finish.kind, finish.raw.as_str()),
+            (kind, raw.trim_matches('"').trim_start_matches("null"))
+        );
+    };
+    check(r#""end_turn""#, K::Stop);
+    check(r#""stop_sequence""#, K::Stop);
+    check(r#""tool_use""#, K::ToolCalls);
+    check(r#""max_tokens""#, K::Length);
+    check(r#""model_context_window_exceeded""#, K::ContextWindow);
+    check(r#""refusal""#, K::Refusal);
+    check(r#""pause_turn""#, K::Pause);
+    check(r#""compaction""#, K::Other);
+    check("null", K::Other);
+}
+
+#[test]
+fn usage_is_reported_as_it_grows() {
+    let bytes = stream(&[
+        r#"{"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":10}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":15,"input_tokens":null}}"#,
+        r#"{"type":"message_delta","delta":{},"usage":null}"#,
+        r#"{"type":"message_stop"}"#,
+    ]);
+    let mut reported = Vec::new();
+    for event in events(&bytes) {
+        if let ModelEvent::Usage(usage) = event.unwrap() {
+            reported.push((usage.input, usage.output));
+        }
+    }
+    assert_eq!(reported, [(25, 1), (25, 10), (25, 15)]);
+}
+
+#[test]
+fn strange_fields_are_taken() {
+    let check = |event: &str, expect: fn(&Decoded) -> bool| {
+        let bytes = stream(&[
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":7,"name":"f","input":null}}"#,
+            event,
+            r#"{"type":"content_block_stop","index":0}"#,
+            r#"{"type":"message_stop"}"#,
+        ]);
+        let decoded = decode(&bytes);
+        assert!(decoded.error.is_none() && expect(&decoded), "{event}: {decoded:?}");
+    };
+    let input = |decoded: &Decoded| decoded.calls[0].input.as_str().to_owned();
+    check(r#"{"type":"ping"}"#, |d| d.calls[0].id.as_str() == "7");
+    check(
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":{"a":1.0}}}"#,
+        |d| d.calls[0].input.as_str() == r#"{"a":1.0}"#,
+    );
+    check(
+        r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":null,"text":5}}"#,
+        |d| d.calls[0].input.as_str() == "{}",
+    );
+    check(r#"{"type":"error_report","index":"zero","delta":[],"usage":7}"#, |d| d.calls.len() == 1);
+    assert_eq!(
+        input(&decode(&stream(&[
+            r#"{"type":"content_block_start","content_block":{"type":"tool_use","name":"f","input":"{\"s\":1}"}}"#,
+            r#"{"type":"message_stop"}"#
+        ]))),
+        r#"{"s":1}"#,
+        "input given as text"
+    );
+}
+
+#[test]
+fn the_name_of_an_event_serves_when_its_data_has_no_type() {
+    let bytes = b"event: content_block_start\ndata: {\"content_block\":{\"type\":\"text\",\"text\":\"hi\"}}\n\nevent: message_stop\ndata: {}\n\n";
+    assert_eq!(decode(bytes).text, "hi");
+}
+
+#[test]
+fn a_broken_order_is_a_protocol_error() {
+    let check = |events: &[&str]| {
+        let error = decode(&stream(events)).error.unwrap();
+        assert_eq!(error.kind, ModelErrorKind::Protocol, "{error}");
+        assert!(error.message.len() < 400, "{error}");
+    };
+    check(&[r#"{"type":"content_block_delta","index":3,"delta":{"type":"text_delta","text":"x"}}"#]);
+    check(&["[1,2]"]);
+    check(&[&"x".repeat(5000)]);
+    check(&[r#"{"type":"content_block_start","content_block":"text"}"#]);
+}
+
+#[test]
+fn nothing_follows_an_error_or_the_end() {
+    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    assert!(decoder.push(&stream(&["nonsense"])).pop().unwrap().is_err());
+    assert!(decoder.push(&stream(&[r#"{"type":"message_stop"}"#])).is_empty() && decoder.finish().is_empty());
+    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    assert!(decoder.push(&stream(&[r#"{"type":"message_stop"}"#])).pop().unwrap().is_ok());
+    assert!(decoder.push(&stream(&["nonsense"])).is_empty() && decoder.finish().is_empty());
+    assert!(decoder.interrupt("reset").is_empty(), "a connection that fails after the end fails nobody");
+}
+
+#[test]
+fn tools_are_called_by_their_real_names() {
+    let names = ToolNames::default();
+    let wire = names.wire("calendar.respond").into_owned();
+    let block = format!(
+        r#"{{"type":"content_block_start","content_block":{{"type":"tool_use","id":"c","name":"{wire}"}}}}"#
+    );
+    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, names);
+    let mut builder = ResponseBuilder::default();
+    for event in decoder.push(&stream(&[&block, r#"{"type":"message_stop"}"#])) {
+        builder.take(&event.unwrap());
+    }
+    assert_eq!(builder.finish().unwrap().calls().next().unwrap().name, "calendar.respond");
+}
+
+#[test]
+fn a_part_behind_an_unfinished_call_waits_for_the_stop_reason() {
+    let call = |index: u32, json: &str| {
+        [
+            format!(
+                r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"c{index}","name":"f"}}}}"#
+            ),
+            format!(
+                r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":{json}}}}}"#
+            ),
+            format!(r#"{{"type":"content_block_stop","index":{index}}}"#),
+        ]
+    };
+    let inputs = |calls: Vec<[String; 3]>, reason: &str| {
+        let delta = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
+        let mut all: Vec<&str> = calls.iter().flatten().map(String::as_str).collect();
+        all.extend([delta.as_str(), r#"{"type":"message_stop"}"#]);
+        decode(&stream(&all)).calls.into_iter().map(|call| call.input).collect::<Vec<_>>()
+    };
+    let json = ToolInput::finished;
+    assert_eq!(
+        inputs(vec![call(0, r#""""#), call(1, r#""{\"a\":1}""#)], "max_tokens"),
+        [json("{}"), json(r#"{"a":1}"#)],
+        "a complete last call was not cut, and no other can be"
+    );
+    assert_eq!(
+        inputs(vec![call(0, r#""{x""#), call(1, r#""{\"a""#)], "max_tokens"),
+        [json("{x"), ToolInput::cut("{\"a")]
+    );
+    assert_eq!(inputs(vec![call(0, r#""{\"a""#)], "end_turn"), [ToolInput::Invalid("{\"a".into())]);
+}

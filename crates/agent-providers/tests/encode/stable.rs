@@ -1,0 +1,185 @@
+//! What was sent once stays the same buffers; markers change no byte but their own.
+
+use agent_core::{
+    AssistantPart, Body, CacheProfile, Entry, EntryId, History, Mark, MarkPoint, ModelProfile, ProviderPart,
+    RawJson, Reasoning, Seal, SystemBlock, ToolOutput, Ttl,
+};
+use agent_providers::anthropic::{MessagesEncoder, profiles::profile};
+use proptest::prelude::*;
+
+use super::ask::{Ask, call, encoder, history, note, step, talk, text, user, words};
+
+/// Buffers of a body by address and length; two bodies that hold the same buffer show the same pair.
+fn buffers(body: &Body) -> Vec<(usize, usize)> {
+    body.buffers().iter().map(|bytes| (bytes.as_ptr() as usize, bytes.len())).collect()
+}
+
+#[test]
+fn the_next_body_holds_the_same_buffers() {
+    let (mut encoder, ask) = (encoder(), Ask::default());
+    let mut log = talk();
+    let first = ask.encode(&mut encoder, &log).body;
+    log.push(step(
+        vec![words("then this"), call("c", "look", "{}")],
+        vec![ToolOutput::text("x".repeat(9000))],
+    ))
+    .unwrap();
+    let second = ask.encode(&mut encoder, &log).body;
+    let (old, new) = (buffers(&first), buffers(&second));
+    // The tail of the first body is its end of messages, its settings and its last word.
+    let shared = old.len() - 3;
+    assert_eq!(old[..shared], new[..shared]);
+    assert!(new.len() > old.len());
+
+    let marked = Ask {
+        marks: vec![Mark { at: MarkPoint::Entry(EntryId::at(1)), ttl: Ttl::FiveMinutes }],
+        ..Ask::default()
+    };
+    let third = buffers(&marked.encode(&mut encoder, &log).body);
+    let starts = |list: &[(usize, usize)]| list.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+    let (second, third) = (starts(&new), starts(&third));
+    assert!(
+        second[..second.len() - 2].iter().all(|at| third.contains(at)),
+        "a marker splits a buffer and copies none"
+    );
+}
+
+#[test]
+fn system_and_tools_are_encoded_again_only_when_they_change() {
+    let mut encoder = encoder();
+    let log = talk();
+    let body = Ask::default().encode(&mut encoder, &log).body;
+    let again = Ask::default().encode(&mut encoder, &log).body;
+    assert_eq!(buffers(&body)[..3], buffers(&again)[..3], "equal lists, made anew, are the same buffers");
+    let other = Ask { system: vec![SystemBlock::new("Be rude.").unwrap()], ..Ask::default() };
+    let changed = text(&other.encode(&mut encoder, &log).body);
+    assert_eq!(changed, other.text(&log));
+}
+
+/// These marks are sent as this many markers with this many notes.
+#[track_caller]
+fn check_marks(marks: &[(MarkPoint, Ttl)], markers: usize, notes: usize) {
+    let marks = marks.iter().map(|(at, ttl)| Mark { at: *at, ttl: *ttl }).collect();
+    let encoded = Ask { marks, ..Ask::default() }.fresh(&talk());
+    let sent = text(&encoded.body);
+    assert_eq!(
+        (sent.matches("cache_control").count(), encoded.diagnostics.len()),
+        (markers, notes),
+        "{:?}",
+        encoded.diagnostics
+    );
+}
+
+#[test]
+fn markers_are_counted_in_one_place() {
+    use Ttl::{FiveMinutes as Short, OneHour as Long};
+    let entry = |n| MarkPoint::Entry(EntryId::at(n));
+    check_marks(&[], 0, 0);
+    check_marks(
+        &[(MarkPoint::Tools, Long), (MarkPoint::System, Long), (entry(0), Short), (entry(3), Short)],
+        4,
+        0,
+    );
+    check_marks(
+        &[
+            (entry(0), Short),
+            (entry(1), Short),
+            (entry(2), Short),
+            (entry(3), Short),
+            (MarkPoint::Tools, Short),
+        ],
+        4,
+        1,
+    );
+    check_marks(&[(entry(0), Short), (entry(0), Long)], 1, 0);
+    check_marks(&[(MarkPoint::Tools, Short), (entry(1), Long)], 2, 1);
+    check_marks(&[(entry(99), Short)], 0, 1);
+    let none = ModelProfile { cache: CacheProfile::None, ..profile("claude-sonnet-4-6") };
+    let ask = Ask { marks: vec![Mark { at: MarkPoint::System, ttl: Short }], ..Ask::default() };
+    let encoded = ask.encode(&mut MessagesEncoder::new(none), &talk());
+    assert!(!text(&encoded.body).contains("cache_control") && encoded.diagnostics.len() == 1);
+}
+
+#[test]
+fn no_marker_stands_on_thinking() {
+    let seal = Seal::Redacted { provider: "anthropic".into(), data: "d".into() };
+    let thought = AssistantPart::Reasoning(Reasoning { text: String::new(), seal: Some(seal) });
+    let odd = ProviderPart {
+        provider: "anthropic".into(),
+        kind: "odd".into(),
+        raw: RawJson::parse(r#"{"type":"odd"}"#).unwrap(),
+    };
+    let log = history(vec![
+        user("go"),
+        step(vec![words("hi"), thought, AssistantPart::Provider(odd)], vec![]),
+        user("on"),
+    ]);
+    let ask = Ask {
+        marks: vec![Mark { at: MarkPoint::Entry(EntryId::at(1)), ttl: Ttl::FiveMinutes }],
+        ..Ask::bare()
+    };
+    let sent = ask.text(&log);
+    assert!(sent.contains(r#"{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}"#), "{sent}");
+}
+
+fn entry(kind: u8, n: usize) -> Entry {
+    match kind {
+        0 => user(&format!("u{n} \u{1F600}")),
+        1 => note(&format!("n{n}")),
+        2 => step(vec![words(&format!("s{n}"))], vec![]),
+        _ => step(
+            vec![words(&format!("s{n}")), call(&format!("c{n}"), "look", &format!(r#"{{"n":{n}.0}}"#))],
+            vec![ToolOutput::text(format!("r{n}"))],
+        ),
+    }
+}
+
+proptest! {
+    /// Moving marks changes no other byte, and encoding twice, or with a used encoder, gives the same bytes.
+    #[test]
+    fn marks_change_no_other_byte(
+        kinds in proptest::collection::vec(0u8..4, 1..12),
+        marked in proptest::collection::vec((0usize..12, any::<bool>()), 0..7),
+        head in any::<bool>(),
+    ) {
+        let log = history(kinds.iter().enumerate().map(|(n, kind)| entry(*kind, n)).collect());
+        let mut marks: Vec<Mark> = marked
+            .into_iter()
+            .map(|(n, long)| Mark {
+                at: MarkPoint::Entry(EntryId::at(n)),
+                ttl: if long { Ttl::OneHour } else { Ttl::FiveMinutes },
+            })
+            .collect();
+        if head {
+            marks.insert(0, Mark { at: MarkPoint::System, ttl: Ttl::OneHour });
+            marks.insert(0, Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour });
+        }
+        let mut used = encoder();
+        let plain = text(&Ask::default().encode(&mut used, &log).body);
+        let ask = Ask { marks, ..Ask::default() };
+        let with = text(&ask.encode(&mut used, &log).body);
+        prop_assert!(with.matches("cache_control").count() <= 4);
+        prop_assert_eq!(&with, &ask.text(&log));
+        let without = with
+            .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+            .replace(r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#, "");
+        prop_assert_eq!(without, plain);
+    }
+
+    /// The body of a step is the beginning of the next one's, up to the end of its last entry.
+    #[test]
+    fn a_body_is_a_prefix_of_the_next(kinds in proptest::collection::vec(0u8..4, 2..14)) {
+        let (mut encoder, ask) = (encoder(), Ask { reminders: vec![], ..Ask::default() });
+        let mut log = History::new();
+        let mut before: Option<String> = None;
+        for (n, kind) in kinds.iter().enumerate() {
+            log.push(entry(*kind, n)).unwrap();
+            let body = text(&ask.encode(&mut encoder, &log).body);
+            let (prefix, _) = body.rsplit_once("]}],\"max_tokens\"").unwrap();
+            if let Some(before) = before {
+                prop_assert!(body.starts_with(&before), "{before}\n{body}");
+            }
+            before = Some(prefix.to_owned());
+        }
+    }
+}
