@@ -1,8 +1,10 @@
 //! A whole response, decoded in one go into the shape that programs print.
 
-use agent_core::{AssistantPart, Finish, ModelError, ModelErrorKind, ModelEvent, ToolCall, ToolInput, Usage};
-use serde::Serialize;
+use agent_core::{
+    AssistantPart, Finish, ModelError, ModelErrorKind, ModelEvent, ProviderPart, ToolCall, ToolInput, Usage,
+};
 use serde::ser::{SerializeStruct, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::classify::ResponseHead;
 use crate::names::ToolNames;
@@ -17,7 +19,8 @@ use crate::wire::{Events, StreamDecoder, WireFormat, decode_body};
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a report of plain data, read field by field")]
 pub struct Decoded {
-    /// All words, partial ones included.
+    /// All words, partial ones included. The summary of a compaction block counts too: here one looks at
+    /// everything the model wrote, while in a conversation the block stays with its provider.
     pub text: String,
     /// All visible thinking.
     pub reasoning: String,
@@ -69,12 +72,25 @@ impl Decoded {
             Ok(ModelEvent::TextDelta { text, .. }) => self.text.push_str(&text),
             Ok(ModelEvent::ReasoningDelta { text, .. }) => self.reasoning.push_str(&text),
             Ok(ModelEvent::Part(AssistantPart::ToolCall(call))) => self.calls.push(call),
+            Ok(ModelEvent::Part(AssistantPart::Provider(part))) => self.text.push_str(&summary_in(&part)),
             Ok(ModelEvent::Usage(usage)) => self.usage = usage,
             Ok(ModelEvent::Finish(finish)) => self.finish = Some(finish),
             Ok(_) => {}
             Err(error) => self.error = Some(error),
         }
     }
+}
+
+/// The words of a compaction block; other blocks of the provider have none.
+fn summary_in(part: &ProviderPart) -> String {
+    #[derive(Deserialize)]
+    struct Compaction {
+        content: Option<String>,
+    }
+    if part.kind != "compaction" {
+        return String::new();
+    }
+    part.raw.to::<Compaction>().ok().and_then(|block| block.content).unwrap_or_default()
 }
 
 /// Whether the bytes are a stream of events rather than one JSON value or a page.

@@ -35,15 +35,10 @@ fn golden(file: &Value) -> Vec<Golden> {
     }
     let mut all = Vec::new();
     let mut one = Golden::default();
-    let mut ours: Vec<&Value> = Vec::new();
     for part in file["parts"].as_array().unwrap() {
         let delta = part["delta"].as_str().unwrap_or_default();
         match part["type"].as_str().unwrap() {
-            "text-start" if part["providerMetadata"]["anthropic"]["type"] != "compaction" => {
-                ours.push(&part["id"])
-            }
-            "text-end" => ours.retain(|id| **id != part["id"]),
-            "text-delta" if ours.contains(&&part["id"]) => one.0.push_str(delta),
+            "text-delta" => one.0.push_str(delta),
             "reasoning-delta" => one.1.push_str(delta),
             "tool-call" if part["providerExecuted"] != true => one.2.push(call(part)),
             "finish" => {

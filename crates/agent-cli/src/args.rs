@@ -1,0 +1,182 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use agent::Mode;
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// An agent that works in a directory through tools, and can stop, crash and continue.
+#[derive(Debug, Parser)]
+#[command(name = "agent", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give the agent a message and watch it work
+    Run(RunArgs),
+    /// See a whole run, offline and without a key: simulated provider, real HTTP, real tools
+    Demo(DemoArgs),
+    /// Look at stored sessions
+    Sessions(SessionsArgs),
+    /// Look at what goes over the wire to a provider
+    Wire(WireArgs),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct RunArgs {
+    /// What the agent is to do
+    pub(crate) prompt: String,
+    /// The model, as PROVIDER/NAME
+    #[arg(long, default_value = "anthropic/claude-opus-5-5")]
+    pub(crate) model: String,
+    /// Address of the provider or of a server that speaks its format
+    #[arg(long)]
+    pub(crate) base_url: Option<String>,
+    /// The directory to work in
+    #[arg(long, default_value = ".")]
+    pub(crate) cwd: PathBuf,
+    /// A session to begin or go on with; an interrupted turn is taken up
+    #[arg(long)]
+    pub(crate) session: Option<String>,
+    /// Most steps of the turn
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: u32,
+    /// What may happen without asking
+    #[arg(long, value_enum, default_value_t = PermissionMode::Default)]
+    pub(crate) permission_mode: PermissionMode,
+    /// What happens when a call needs leave; default: prompt on a terminal, else deny
+    #[arg(long, value_enum)]
+    pub(crate) ask: Option<AskMode>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Print events as JSON Lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct DataArgs {
+    /// Where sessions are kept; default AGENT_DATA_DIR, else the platform's data directory
+    #[arg(long)]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct DemoArgs {
+    /// Print events as JSON Lines
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the workspace and the session in this directory, which must be empty or new
+    #[arg(long)]
+    pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// All sessions, the last used first
+    List(ListArgs),
+    /// One session's conversation
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ShowArgs {
+    /// The session
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Print the stored events as JSON Lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct WireArgs {
+    #[command(subcommand)]
+    pub(crate) command: WireCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WireCommand {
+    /// Decode one raw response body from standard input and print what it says as JSON
+    Decode(DecodeArgs),
+    /// Decode and compare recorded exchanges, one JSON object a line
+    Replay(ReplayArgs),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct DecodeArgs {
+    /// The provider's format
+    #[arg(long)]
+    pub(crate) format: String,
+    /// Standard input is a JSON object {"chunks_hex": [...], "end": "eof"}: network reads in order
+    #[arg(long)]
+    pub(crate) chunks: bool,
+    /// The HTTP status of the response
+    #[arg(long, value_parser = clap::value_parser!(u16).range(100..600))]
+    pub(crate) status: Option<u16>,
+    /// A header of the response, as 'name: value'; may be given more than once
+    #[arg(long = "header")]
+    pub(crate) headers: Vec<String>,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ReplayArgs {
+    /// Files of recorded exchanges
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The provider's format
+    #[arg(long, default_value = "anthropic")]
+    pub(crate) format: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum PermissionMode {
+    /// Readers run; edits, programs and the network ask
+    Default,
+    /// Readers run; everything else is refused
+    Plan,
+    /// Readers and edits run; programs and the network ask
+    AcceptEdits,
+    /// Everything runs
+    Bypass,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AskMode {
+    /// Ask on the terminal
+    Prompt,
+    /// Refuse, and tell the model why
+    Deny,
+    /// Allow
+    Allow,
+}
+
+impl From<PermissionMode> for Mode {
+    fn from(mode: PermissionMode) -> Self {
+        match mode {
+            PermissionMode::Default => Self::Default,
+            PermissionMode::Plan => Self::Plan,
+            PermissionMode::AcceptEdits => Self::AcceptEdits,
+            PermissionMode::Bypass => Self::Bypass,
+        }
+    }
+}

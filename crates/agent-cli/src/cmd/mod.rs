@@ -1,0 +1,7 @@
+//! The commands, one file each.
+
+pub(crate) mod demo;
+pub(crate) mod run;
+pub(crate) mod sessions;
+pub(crate) mod wire_decode;
+pub(crate) mod wire_replay;

@@ -1,0 +1,92 @@
+//! `agent sessions`: what is stored.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use agent::{SessionId, Store};
+use agent_core::{AssistantPart, Entry, History, UserPart};
+
+use crate::args::{ListArgs, ShowArgs};
+use crate::assemble;
+use crate::error::CliError;
+use crate::show::{plain, short, usage_line};
+
+pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
+    let sessions = assemble::store(args.data.data_dir)?.sessions().await?;
+    let mut out = stdout();
+    for session in &sessions {
+        if args.json {
+            writeln!(out, "{}", serde_json::to_string(session)?)?;
+            continue;
+        }
+        let state = session.terminal.as_ref().map_or_else(|| "open".to_owned(), ToString::to_string);
+        writeln!(
+            out,
+            "{}  {}  {} turns, {} entries, {state}, {} tokens in, {} out",
+            session.id,
+            session.model,
+            session.turns,
+            session.entries,
+            session.usage.total_input(),
+            session.usage.output
+        )?;
+    }
+    if sessions.is_empty() && !args.json {
+        writeln!(out, "No sessions yet. `agent run \"…\"` begins one; `agent demo` shows one.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn show(args: ShowArgs) -> Result<ExitCode, CliError> {
+    let id = SessionId::new(args.id)?;
+    let store = assemble::store(args.data.data_dir)?;
+    let Some(record) = store.load(&id).await? else { return Err(CliError::NoSession(id)) };
+    let mut out = stdout();
+    if args.json {
+        for event in store.events(&id, 0).await? {
+            writeln!(out, "{}", serde_json::to_string(&event)?)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (history, repairs) = History::load(&record.entries)?;
+    for (entry, repair) in repairs {
+        writeln!(out, "note: entry {entry} was mended: {repair:?}")?;
+    }
+    for entry in history.entries() {
+        show_entry(&mut out, entry)?;
+    }
+    if record.checkpoint.turn.is_some() {
+        writeln!(out, "\n(a turn is open: `agent run --session {id} \"…\"` takes it up)")?;
+    }
+    writeln!(out, "\n{}", usage_line(&record.checkpoint.usage))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_entry(out: &mut impl Write, entry: &Entry) -> Result<(), CliError> {
+    match entry {
+        Entry::User(message) => {
+            for part in message.parts() {
+                match part {
+                    UserPart::Text(text) => writeln!(out, "> {}", plain(text.as_str()))?,
+                    UserPart::File(file) => writeln!(out, "> [{}]", file.media_type)?,
+                    _ => writeln!(out, "> [part]")?,
+                }
+            }
+        }
+        Entry::Step(step) => {
+            for part in step.parts() {
+                if let AssistantPart::Text(text) = part {
+                    writeln!(out, "{}", plain(text.text.as_str()))?;
+                }
+            }
+            for (call, result) in step.pairs() {
+                let sign = if result.output.is_error() { "✗" } else { "✓" };
+                writeln!(out, "• {}({})", call.name, short(call.input.as_str()))?;
+                writeln!(out, "  {sign} {}", short(&result.output.plain()))?;
+            }
+        }
+        Entry::Note(note) => writeln!(out, "[{}]", short(note.text.as_str()))?,
+        Entry::Boundary(_) => writeln!(out, "[older entries are summarised from here on]")?,
+    }
+    Ok(())
+}

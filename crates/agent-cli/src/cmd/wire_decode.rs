@@ -1,0 +1,65 @@
+//! `agent wire decode`: one raw response body in, what it says out.
+
+use std::io::{Read, Write, stdin, stdout};
+use std::process::ExitCode;
+
+use agent_providers::{ResponseHead, WireFormat, decode_response};
+use serde::Deserialize;
+
+use crate::args::DecodeArgs;
+use crate::env;
+use crate::error::CliError;
+
+/// Network reads in order, then how the body ends.
+#[derive(Deserialize)]
+struct Chunks {
+    chunks_hex: Vec<String>,
+}
+
+pub(crate) fn decode(args: &DecodeArgs) -> Result<ExitCode, CliError> {
+    let format = format(&args.format)?;
+    let headers = args.headers.iter().map(|given| header(given)).collect::<Result<Vec<_>, _>>()?;
+    let mut input = Vec::new();
+    stdin().lock().read_to_end(&mut input).map_err(CliError::Input)?;
+    let chunks = if args.chunks { unhex_all(&input)? } else { vec![input] };
+    let head = ResponseHead { status: args.status, headers: &headers, now: env::now() };
+    let decoded = decode_response(format, &chunks, &head);
+    writeln!(stdout(), "{}", serde_json::to_string(&decoded)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A format by name.
+pub(crate) fn format(name: &str) -> Result<WireFormat, CliError> {
+    WireFormat::parse(name).ok_or_else(|| CliError::Format { given: name.to_owned() })
+}
+
+fn header(given: &str) -> Result<(String, String), CliError> {
+    let (name, value) = given.split_once(':').ok_or_else(|| CliError::Header { given: given.to_owned() })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn unhex_all(input: &[u8]) -> Result<Vec<Vec<u8>>, CliError> {
+    let chunks: Chunks = serde_json::from_slice(input).map_err(|cause| CliError::Chunks { cause })?;
+    let bytes = chunks.chunks_hex.iter().enumerate();
+    bytes.map(|(position, hex)| unhex(hex).ok_or(CliError::Hex { position })).collect()
+}
+
+fn unhex(hex: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        hex.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal() {
+        assert_eq!(unhex("00fFa0"), Some(vec![0, 255, 160]));
+        assert_eq!(unhex(""), Some(vec![]));
+        assert_eq!(unhex("0"), None);
+        assert_eq!(unhex("0g"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! `agent wire replay`: recorded exchanges decoded, imported and held against each other.
+
+mod plain;
+
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use agent_core::{AssistantPart, Encoder, Entry, History, ModelRequest, StepRecord};
+use agent_providers::anthropic::{MessagesEncoder, import_request, profiles};
+use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response};
+use agent_testkit::{Exchange, read_exchanges};
+use plain::Plain;
+
+use super::wire_decode;
+use crate::args::ReplayArgs;
+use crate::env;
+use crate::error::CliError;
+
+/// How many bytes a read of the network brings when a recorded body is played.
+const READ: usize = 1_400;
+
+/// What came of one exchange.
+struct Row {
+    status: u16,
+    says: String,
+    relation: &'static str,
+    mismatches: Vec<String>,
+}
+
+pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
+    let format = wire_decode::format(&args.format)?;
+    let mut out = stdout();
+    let (mut exchanges, mut mismatches) = (0, 0);
+    for file in &args.files {
+        for (position, row) in replay_file(format, file)?.into_iter().enumerate() {
+            exchanges += 1;
+            mismatches += usize::from(!row.mismatches.is_empty());
+            let verdict = if row.mismatches.is_empty() { "ok" } else { "MISMATCH" };
+            let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+            writeln!(
+                out,
+                "{verdict:8} {name}:{} {} {}, {}",
+                position + 1,
+                row.status,
+                row.says,
+                row.relation
+            )?;
+            for mismatch in row.mismatches {
+                writeln!(out, "         {mismatch}")?;
+            }
+        }
+    }
+    writeln!(out, "{exchanges} exchanges, {mismatches} with a mismatch")?;
+    Ok(if mismatches == 0 && exchanges > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
+    let mut rows = Vec::new();
+    let mut before: Option<(History, Decoded)> = None;
+    for exchange in read_exchanges(file)? {
+        let decoded = decode(format, &exchange);
+        let mut row = Row {
+            status: exchange.response.status,
+            says: says(&decoded),
+            relation: "begins",
+            mismatches: against_plain(&exchange, &decoded),
+        };
+        match import_request(exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
+            Ok(imported) => {
+                row.mismatches.extend(against_encoder(&imported.history, &exchange));
+                if let Some((history, answer)) = &before {
+                    row.relation = relate(history, answer, &imported.history, &mut row.mismatches);
+                }
+                before = Some((imported.history, decoded));
+            }
+            Err(error) => row.mismatches.push(format!("request: {error}")),
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn decode(format: WireFormat, exchange: &Exchange) -> Decoded {
+    let headers: Vec<(String, String)> = exchange.response.headers.clone().into_iter().collect();
+    let head = ResponseHead { status: Some(exchange.response.status), headers: &headers, now: env::now() };
+    let chunks: Vec<&[u8]> = exchange.response.body.chunks(READ).collect();
+    decode_response(format, &chunks, &head)
+}
+
+fn says(decoded: &Decoded) -> String {
+    match &decoded.error {
+        Some(error) => error.kind.as_str().to_owned(),
+        None => format!(
+            "{} bytes of text, {} calls, {} tokens in, {} out",
+            decoded.text.len(),
+            decoded.calls.len(),
+            decoded.usage.total_input(),
+            decoded.usage.output
+        ),
+    }
+}
+
+/// An answer must be whole and say what a plain reading of its body says; a failure must be known as one.
+fn against_plain(exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
+    if exchange.response.status >= 300 {
+        let missing =
+            decoded.error.is_none().then(|| "status: a failure was decoded as an answer".to_owned());
+        return missing.into_iter().collect();
+    }
+    if let Some(error) = &decoded.error {
+        return vec![format!("answer: {error}")];
+    }
+    match Plain::read(&String::from_utf8_lossy(&exchange.response.body)) {
+        Some(plain) => plain.differences(decoded),
+        None => vec!["answer: the body cannot be read plainly".to_owned()],
+    }
+}
+
+/// What was imported, encoded and imported again must be the same conversation.
+fn against_encoder(history: &History, exchange: &Exchange) -> Vec<String> {
+    let Ok(imported) = import_request(exchange.request.body.as_deref().unwrap_or_default().as_bytes()) else {
+        return Vec::new();
+    };
+    let draft = history.draft();
+    let mut encoder = MessagesEncoder::new(profiles::profile(&imported.model));
+    let encoded = encoder.encode(&ModelRequest {
+        system: &imported.system,
+        tools: &imported.tools,
+        draft: &draft,
+        settings: &imported.settings,
+        tool_choice: &imported.tool_choice,
+        marks: &[],
+        stream: imported.stream,
+    });
+    match import_request(&encoded.body.to_vec()) {
+        Ok(again) if again.history.entries() == history.entries() => Vec::new(),
+        Ok(_) => vec!["request: encoded and imported again it is another conversation".to_owned()],
+        Err(error) => vec![format!("request: encoded it cannot be imported ({error})")],
+    }
+}
+
+/// How a request goes on from the one before: the same again, a new conversation, or longer by the answer.
+fn relate(before: &History, answer: &Decoded, now: &History, mismatches: &mut Vec<String>) -> &'static str {
+    let (old, new) = (before.entries(), now.entries());
+    if old == new {
+        return "repeats";
+    }
+    if old.first() != new.first() {
+        return "begins anew";
+    }
+    if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
+        mismatches.push(format!("request: it does not extend the one before; entry {at} differs"));
+        return "diverges";
+    }
+    match new.get(old.len()) {
+        Some(Entry::Step(step)) => mismatches.extend(against_answer(step, answer)),
+        _ => mismatches.push("request: the answer before it is not in it".to_owned()),
+    }
+    "extends"
+}
+
+/// The step in the next request must be what the answer was decoded as.
+fn against_answer(step: &StepRecord, answer: &Decoded) -> Vec<String> {
+    let texts = step.parts().iter().filter_map(|part| {
+        if let AssistantPart::Text(text) = part { Some(text.text.as_str()) } else { None }
+    });
+    let mut mismatches = Vec::new();
+    if texts.collect::<String>() != answer.text {
+        mismatches.push("request: the text of the answer before it is another one".to_owned());
+    }
+    let sent: Vec<_> = step.pairs().map(|(call, _)| (call.id.as_str(), call.name.as_str())).collect();
+    let said: Vec<_> = answer.calls.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    if sent != said {
+        mismatches
+            .push(format!("request: the calls of the answer before it are {sent:?}, decoded were {said:?}"));
+    }
+    mismatches
+}

@@ -1,0 +1,103 @@
+//! What can go wrong before or beside a run, in words that say what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use agent::{HarnessError, SandboxError, StoreError, ToolSetError};
+use agent_core::{IdError, SessionId};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error("the async runtime cannot be started")]
+    Runtime(#[source] io::Error),
+    #[error("{path}: {cause}")]
+    File { path: PathBuf, cause: io::Error },
+    #[error("cannot write to standard output")]
+    Output(#[from] io::Error),
+    #[error("cannot read standard input")]
+    Input(#[source] io::Error),
+    #[error("no data directory: set AGENT_DATA_DIR or pass --data-dir DIR")]
+    NoDataDir,
+    #[error(
+        "no API key: looked for ANTHROPIC_API_KEY in the environment. Set it, or run `agent demo`, which needs no key and \
+         no network, or use a local server: `agent run --base-url http://127.0.0.1:11434 --model anthropic/NAME \"…\"` for \
+         Ollama, http://127.0.0.1:8080 for llama.cpp"
+    )]
+    NoKey,
+    #[error(
+        "{given:?} names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: anthropic"
+    )]
+    Model { given: String },
+    #[error(transparent)]
+    Provider(#[from] agent_providers::ConfigError),
+    #[error(transparent)]
+    Id(#[from] IdError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Tools(#[from] ToolSetError),
+    #[error(transparent)]
+    Build(#[from] agent::BuildError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
+    #[error("the message is blank; say what the agent is to do")]
+    BlankPrompt,
+    #[error("there is no session {0}; `agent sessions list` shows those there are")]
+    NoSession(SessionId),
+    #[error(transparent)]
+    History(#[from] agent_core::history::UnreadableEntry),
+    #[error("--ask prompt needs a terminal on standard input; use --ask deny or --ask allow")]
+    NoTerminal,
+    #[error("format {given:?} is not known; known: anthropic")]
+    Format { given: String },
+    #[error("header {given:?} has no colon; write it as 'name: value'")]
+    Header { given: String },
+    #[error("standard input is not {{\"chunks_hex\": [\"…\"], \"end\": \"eof\"}}: {cause}")]
+    Chunks { cause: serde_json::Error },
+    #[error("chunk {position} is not hexadecimal")]
+    Hex { position: usize },
+    #[error(transparent)]
+    Corpus(#[from] agent_testkit::CorpusError),
+    #[error("cannot write JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("{0} is not empty; --keep needs a new or an empty directory")]
+    KeepNotEmpty(PathBuf),
+    #[error("the simulated provider cannot be started")]
+    Sim(#[from] agent_testkit::SimError),
+}
+
+impl CliError {
+    /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::NoKey
+            | Self::Model { .. }
+            | Self::Id(_)
+            | Self::BlankPrompt
+            | Self::NoTerminal
+            | Self::Format { .. }
+            | Self::Header { .. }
+            | Self::KeepNotEmpty(_)
+            | Self::NoDataDir => 2,
+            Self::Runtime(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Input(_)
+            | Self::Provider(_)
+            | Self::Sandbox(_)
+            | Self::Tools(_)
+            | Self::Build(_)
+            | Self::Store(_)
+            | Self::Harness(_)
+            | Self::NoSession(_)
+            | Self::History(_)
+            | Self::Chunks { .. }
+            | Self::Hex { .. }
+            | Self::Corpus(_)
+            | Self::Json(_)
+            | Self::Sim(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The `agent` program: run an agent, watch the demo, look at sessions, debug what goes over the wire.
+
+mod args;
+mod ask;
+mod assemble;
+mod cmd;
+mod env;
+mod error;
+mod show;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command, SessionsCommand, WireCommand};
+use crate::error::CliError;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    start_log();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&CliError::Runtime(error)),
+    };
+    match runtime.block_on(dispatch(args.command)) {
+        Ok(code) => code,
+        Err(error) => complain(&error),
+    }
+}
+
+async fn dispatch(command: Command) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(args) => cmd::run::run(args).await,
+        Command::Demo(args) => cmd::demo::demo(args).await,
+        Command::Sessions(args) => match args.command {
+            SessionsCommand::List(args) => cmd::sessions::list(args).await,
+            SessionsCommand::Show(args) => cmd::sessions::show(args).await,
+        },
+        Command::Wire(args) => match args.command {
+            WireCommand::Decode(args) => cmd::wire_decode::decode(&args),
+            WireCommand::Replay(args) => cmd::wire_replay::replay(&args),
+        },
+    }
+}
+
+/// The log goes to standard error, and only when `AGENT_LOG` asks for it.
+fn start_log() {
+    let Some(filter) = env::var("AGENT_LOG") else { return };
+    let filter = tracing_subscriber::EnvFilter::new(filter);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+fn complain(error: &CliError) -> ExitCode {
+    let mut text = format!("agent: {error}");
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    // Standard error may be closed; there is nobody left to tell then.
+    drop(writeln!(std::io::stderr(), "{text}"));
+    ExitCode::from(error.code())
+}

@@ -1,0 +1,157 @@
+//! Shows a run: as text for people, or as JSON Lines for programs.
+
+use std::io::{self, Write};
+
+use agent::{Event, EventBody, TurnEnd, Usage};
+use agent_core::{ActionCall, ActionOutcome};
+
+/// Where events go.
+pub(crate) trait Screen {
+    /// Shows one event.
+    fn event(&mut self, event: &Event) -> io::Result<()>;
+    /// Shows how the turn ended.
+    fn end(&mut self, end: &TurnEnd, session: &str) -> io::Result<()>;
+}
+
+/// Text as it streams, calls and results in short.
+pub(crate) struct TextScreen<W> {
+    out: W,
+    /// Whether the cursor stands behind words.
+    mid_line: bool,
+}
+
+/// One event a line.
+pub(crate) struct JsonScreen<W>(pub(crate) W);
+
+const SHORT: usize = 100;
+
+impl<W: Write> TextScreen<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Self { out, mid_line: false }
+    }
+
+    /// One line of its own.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        writeln!(self.out, "{text}")
+    }
+
+    fn words(&mut self, text: &str) -> io::Result<()> {
+        let text = plain(text);
+        if let Some(last) = text.chars().last() {
+            self.mid_line = last != '\n';
+        }
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn fresh_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.mid_line) {
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &ActionCall) -> io::Result<()> {
+        self.line(&format!("• {}({})", call.tool, short(&call.input)))
+    }
+
+    fn result(&mut self, tool: &str, outcome: ActionOutcome, preview: &str, bytes: u64) -> io::Result<()> {
+        let sign = match outcome {
+            ActionOutcome::Completed => "✓",
+            ActionOutcome::Denied => "⊘",
+            ActionOutcome::Failed | ActionOutcome::Cancelled | _ => "✗",
+        };
+        self.line(&format!("  {sign} {tool}: {} ({bytes} bytes)", short(preview)))
+    }
+}
+
+impl<W: Write> Screen for TextScreen<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match &event.body {
+            EventBody::TextDelta { text, .. } => self.words(text),
+            EventBody::ActionsRequested { calls } => calls.iter().try_for_each(|call| self.call(call)),
+            EventBody::ActionResult { tool, outcome, preview, bytes, .. } => {
+                self.result(tool, *outcome, preview, *bytes)
+            }
+            EventBody::RequestDiagnostic(diagnostic) => {
+                self.line(&format!("note: {}: {}", diagnostic.what, diagnostic.why))
+            }
+            EventBody::HistoryRepaired { entry, .. } => {
+                self.line(&format!("note: entry {entry} of the stored history was mended"))
+            }
+            EventBody::Tombstone { reason, .. } => {
+                self.line(&format!("note: the answer so far is void ({reason})"))
+            }
+            EventBody::StepCompleted { .. } => self.fresh_line(),
+            EventBody::StepFailed { kind, message, .. } => {
+                self.line(&format!("model call failed, {}: {}", kind.as_str(), plain(message)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self, end: &TurnEnd, session: &str) -> io::Result<()> {
+        self.line(&format!("\n{} · {} steps · session {session}", end.reason, end.steps))?;
+        self.line(&usage_line(&end.usage))
+    }
+}
+
+impl<W: Write> Screen for JsonScreen<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        serde_json::to_writer(&mut self.0, event)?;
+        self.0.write_all(b"\n")?;
+        self.0.flush()
+    }
+
+    fn end(&mut self, _end: &TurnEnd, _session: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Tokens by component.
+pub(crate) fn usage_line(usage: &Usage) -> String {
+    format!(
+        "tokens: input {} · cache read {} · cache write {} (5m {}, 1h {}) · output {} (reasoning {})",
+        usage.input,
+        usage.cache_read,
+        usage.cache_write(),
+        usage.cache_write_5m,
+        usage.cache_write_1h,
+        usage.output,
+        usage.reasoning
+    )
+}
+
+/// The beginning of a text, on one line.
+pub(crate) fn short(text: &str) -> String {
+    let line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHORT) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+/// Text that cannot steer the terminal: control and direction-override characters become visible.
+pub(crate) fn plain(text: &str) -> String {
+    let visible = |c: char| match c {
+        '\n' | '\t' => c,
+        '\u{1b}' => '␛',
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(visible).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb\rc\u{202e}d\n"), "a␛[2Jb\u{fffd}c\u{fffd}d\n");
+        assert_eq!(plain("שלום"), "שלום");
+        assert_eq!(short(&"word ".repeat(40)).chars().count(), SHORT + 1);
+    }
+}

@@ -1,0 +1,1 @@
+//! The program as its users run it.
