@@ -17,6 +17,8 @@ use crate::error::CliError;
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one.
 const LOCAL_KEY: &str = "local";
+/// The file that a store keeps its sessions in.
+const DATABASE: &str = "sessions.db";
 
 /// What every agent of this program has.
 pub(crate) struct Base<'a> {
@@ -96,9 +98,13 @@ fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {
     }
 }
 
-/// The store of a command that only looks; a directory without sessions stays as it is.
-pub(crate) fn store(data_dir: Option<PathBuf>) -> Result<SqliteStore, CliError> {
-    Ok(SqliteStore::open(&env::data_dir(data_dir)?)?)
+/// The store of a command that only looks; `None` where nothing was ever stored, and nothing is created.
+pub(crate) fn stored(data_dir: Option<PathBuf>) -> Result<Option<SqliteStore>, CliError> {
+    let data = env::data_dir(data_dir)?;
+    if !data.join(DATABASE).exists() {
+        return Ok(None);
+    }
+    Ok(Some(SqliteStore::open(&data)?))
 }
 
 #[cfg(test)]

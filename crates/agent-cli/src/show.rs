@@ -67,6 +67,10 @@ impl<W: Write> TextScreen<W> {
 }
 
 impl<W: Write> Screen for TextScreen<W> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a screen shows what people want to see; the rest is for --json"
+    )]
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match &event.body {
             EventBody::TextDelta { text, .. } => self.words(text),

@@ -1,1 +1,10 @@
-//! The program as its users run it.
+//! The program as its users run it: real processes, real files, real HTTP on loopback.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
+
+mod crash;
+mod demo;
+mod run;
+mod sessions;
+mod support;
+mod wire;

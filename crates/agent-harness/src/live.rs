@@ -19,8 +19,6 @@ pub(crate) struct Live {
     pub(crate) slots: SlotsHandle,
     /// Remembers the bytes of what was sent; lives as long as the session is open.
     pub(crate) encoder: Box<dyn Encoder>,
-    /// The last entry that the last request held.
-    pub(crate) sent_to: Option<EntryId>,
     /// What was told already about requests that cannot be sent as asked.
     pub(crate) diagnosed: Vec<Diagnostic>,
     pub(crate) last_turn: u64,
@@ -61,7 +59,6 @@ impl Live {
                     history,
                     slots: SlotsHandle::new(slots),
                     encoder: config.model.encoder(),
-                    sent_to: None,
                     diagnosed: Vec::new(),
                     last_turn,
                     usage,
@@ -92,7 +89,6 @@ impl Live {
             history: History::new(),
             slots: SlotsHandle::default(),
             encoder: config.model.encoder(),
-            sent_to: None,
             diagnosed: Vec::new(),
             last_turn: 0,
             usage: Usage::default(),

@@ -128,8 +128,10 @@ async fn claims(
     replies: usize,
     end: &TurnEnd,
 ) -> Result<Vec<Claim>, CliError> {
-    let store = assemble::store(Some(place.data.clone()))?;
     let id = SessionId::new(SESSION)?;
+    let Some(store) = assemble::stored(Some(place.data.clone()))? else {
+        return Err(CliError::NoSession(id));
+    };
     let Some(record) = store.load(&id).await? else { return Err(CliError::NoSession(id)) };
     let (history, repairs) = History::load(&record.entries)?;
     let steps: Vec<&StepRecord> = history.entries().iter().filter_map(step).collect();

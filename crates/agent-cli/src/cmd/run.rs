@@ -68,9 +68,11 @@ async fn show(mut run: Run, screen: &mut impl Screen) -> Result<TurnEnd, CliErro
 
 /// 0 when the work was brought to its end, 130 when the user stopped it, else 1.
 pub(crate) fn code(reason: &TerminalReason) -> ExitCode {
-    match reason {
-        reason if reason.is_success() => ExitCode::SUCCESS,
-        TerminalReason::Aborted => ExitCode::from(INTERRUPTED),
-        _ => ExitCode::FAILURE,
+    if reason.is_success() {
+        ExitCode::SUCCESS
+    } else if *reason == TerminalReason::Aborted {
+        ExitCode::from(INTERRUPTED)
+    } else {
+        ExitCode::FAILURE
     }
 }

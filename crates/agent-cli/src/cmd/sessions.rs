@@ -12,7 +12,10 @@ use crate::error::CliError;
 use crate::show::{plain, short, usage_line};
 
 pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
-    let sessions = assemble::store(args.data.data_dir)?.sessions().await?;
+    let sessions = match assemble::stored(args.data.data_dir)? {
+        Some(store) => store.sessions().await?,
+        None => Vec::new(),
+    };
     let mut out = stdout();
     for session in &sessions {
         if args.json {
@@ -39,7 +42,7 @@ pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
 
 pub(crate) async fn show(args: ShowArgs) -> Result<ExitCode, CliError> {
     let id = SessionId::new(args.id)?;
-    let store = assemble::store(args.data.data_dir)?;
+    let Some(store) = assemble::stored(args.data.data_dir)? else { return Err(CliError::NoSession(id)) };
     let Some(record) = store.load(&id).await? else { return Err(CliError::NoSession(id)) };
     let mut out = stdout();
     if args.json {

@@ -1,7 +1,7 @@
 //! The model call: the request as frozen buffers, the answer as events.
 
 use agent_core::{
-    Cancel, Encoded, EntryId, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream,
+    Cancel, Encoded, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream,
     ResponseBuilder, ToolChoice, Usage,
 };
 use agent_turn::Report;
@@ -65,8 +65,7 @@ pub(super) async fn call(
 }
 
 fn encode(config: &HarnessConfig, live: &mut Live) -> Encoded {
-    let end = live.history.len();
-    let marks = marks(config.model.profile(), !live.meta.system.is_empty(), live.sent_to, end);
+    let marks = marks(config.model.profile(), !live.meta.system.is_empty(), &live.history);
     let draft = live.history.draft();
     let request = ModelRequest {
         system: &live.meta.system,
@@ -77,9 +76,7 @@ fn encode(config: &HarnessConfig, live: &mut Live) -> Encoded {
         marks: &marks,
         stream: true,
     };
-    let encoded = live.encoder.encode(&request);
-    live.sent_to = end.checked_sub(1).map(EntryId::at);
-    encoded
+    live.encoder.encode(&request)
 }
 
 async fn read(

@@ -6,7 +6,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use agent_core::{AssistantPart, Encoder, Entry, History, ModelRequest, StepRecord};
+use agent_core::{AssistantPart, Encoder, Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
 use agent_providers::anthropic::{MessagesEncoder, import_request, profiles};
 use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response};
 use agent_testkit::{Exchange, read_exchanges};
@@ -26,6 +26,15 @@ struct Row {
     says: String,
     relation: &'static str,
     mismatches: Vec<String>,
+    /// What a client did of its own accord.
+    notes: Vec<String>,
+}
+
+/// One message of a conversation.
+#[derive(PartialEq)]
+enum Said {
+    User(Vec<UserPart>),
+    Step(StepRecord),
 }
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
@@ -46,8 +55,8 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
                 row.says,
                 row.relation
             )?;
-            for mismatch in row.mismatches {
-                writeln!(out, "         {mismatch}")?;
+            for line in row.mismatches.iter().chain(&row.notes) {
+                writeln!(out, "         {line}")?;
             }
         }
     }
@@ -65,12 +74,13 @@ fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
             says: says(&decoded),
             relation: "begins",
             mismatches: against_plain(&exchange, &decoded),
+            notes: Vec::new(),
         };
         match import_request(exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
             Ok(imported) => {
                 row.mismatches.extend(against_encoder(&imported.history, &exchange));
                 if let Some((history, answer)) = &before {
-                    row.relation = relate(history, answer, &imported.history, &mut row.mismatches);
+                    row.relation = relate(history, answer, &imported.history, &mut row);
                 }
                 before = Some((imported.history, decoded));
             }
@@ -134,14 +144,14 @@ fn against_encoder(history: &History, exchange: &Exchange) -> Vec<String> {
         stream: imported.stream,
     });
     match import_request(&encoded.body.to_vec()) {
-        Ok(again) if again.history.entries() == history.entries() => Vec::new(),
+        Ok(again) if conversation(&again.history) == conversation(history) => Vec::new(),
         Ok(_) => vec!["request: encoded and imported again it is another conversation".to_owned()],
         Err(error) => vec![format!("request: encoded it cannot be imported ({error})")],
     }
 }
 
 /// How a request goes on from the one before: the same again, a new conversation, or longer by the answer.
-fn relate(before: &History, answer: &Decoded, now: &History, mismatches: &mut Vec<String>) -> &'static str {
+fn relate(before: &History, answer: &Decoded, now: &History, row: &mut Row) -> &'static str {
     let (old, new) = (before.entries(), now.entries());
     if old == new {
         return "repeats";
@@ -150,30 +160,59 @@ fn relate(before: &History, answer: &Decoded, now: &History, mismatches: &mut Ve
         return "begins anew";
     }
     if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
-        mismatches.push(format!("request: it does not extend the one before; entry {at} differs"));
+        row.mismatches.push(format!("request: it does not extend the one before; entry {at} differs"));
         return "diverges";
     }
     match new.get(old.len()) {
-        Some(Entry::Step(step)) => mismatches.extend(against_answer(step, answer)),
-        _ => mismatches.push("request: the answer before it is not in it".to_owned()),
+        Some(Entry::Step(step)) => against_answer(step, answer, row),
+        _ => row.mismatches.push("request: the answer before it is not in it".to_owned()),
     }
     "extends"
 }
 
-/// The step in the next request must be what the answer was decoded as.
-fn against_answer(step: &StepRecord, answer: &Decoded) -> Vec<String> {
+/// A conversation as the wire holds it: neighbouring words in the user role are one message.
+fn conversation(history: &History) -> Vec<Said> {
+    let mut said: Vec<Said> = Vec::new();
+    for entry in history.entries() {
+        let parts = match entry {
+            Entry::User(message) => message.parts().to_vec(),
+            Entry::Note(note) => vec![UserPart::Text(note.text.clone())],
+            Entry::Step(step) => {
+                said.push(Said::Step(step.clone()));
+                continue;
+            }
+            Entry::Boundary(_) => continue,
+        };
+        match said.last_mut() {
+            Some(Said::User(open)) => open.extend(parts),
+            _ => said.push(Said::User(parts)),
+        }
+    }
+    said
+}
+
+/// The step in the next request must be what the answer was decoded as. A client may have edited a call of its own
+/// accord (a repaired name, a hook): that is told, and is no mismatch as long as the call is the same one.
+fn against_answer(step: &StepRecord, answer: &Decoded, row: &mut Row) {
     let texts = step.parts().iter().filter_map(|part| {
         if let AssistantPart::Text(text) = part { Some(text.text.as_str()) } else { None }
     });
-    let mut mismatches = Vec::new();
     if texts.collect::<String>() != answer.text {
-        mismatches.push("request: the text of the answer before it is another one".to_owned());
+        row.mismatches.push("request: the text of the answer before it is another one".to_owned());
     }
-    let sent: Vec<_> = step.pairs().map(|(call, _)| (call.id.as_str(), call.name.as_str())).collect();
-    let said: Vec<_> = answer.calls.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
-    if sent != said {
-        mismatches
+    let sent: Vec<&ToolCall> = step.pairs().map(|(call, _)| call).collect();
+    let ids = |calls: &[&ToolCall]| calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
+    let said: Vec<&ToolCall> = answer.calls.iter().collect();
+    if ids(&sent) != ids(&said) {
+        let (sent, said) = (ids(&sent), ids(&said));
+        row.mismatches
             .push(format!("request: the calls of the answer before it are {sent:?}, decoded were {said:?}"));
+        return;
     }
-    mismatches
+    for (sent, said) in sent.iter().zip(said).filter(|(sent, said)| sent.name != said.name) {
+        row.notes.push(format!(
+            "the client sent {} back as a call of `{}`, not `{}`",
+            said.id, sent.name, said.name
+        ));
+    }
 }

@@ -1,0 +1,235 @@
+//! `agent run` against simulated and recorded providers.
+
+use agent_testkit::{Fault, RawReply, Reply, SimProvider, corpus_dir, read_exchanges};
+
+use crate::support::{Home, fixtures, json_lines, types};
+
+/// The output without counts of input tokens: they depend on where the test's directory lies.
+fn uncounted(output: &str) -> String {
+    let lines = output.lines().map(|line| match line.split_once(" · cache read") {
+        Some((input, rest)) if input.starts_with("tokens: input ") => {
+            format!("tokens: input N · cache read{rest}\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn text_calls_results_and_a_report() {
+    let home = Home::new();
+    std::fs::write(home.work().join("notes.txt"), "tea\nrice\n").unwrap();
+    let sim = SimProvider::start(vec![
+        Reply::text("I look.")
+            .call("read_file", r#"{"path":"notes.txt"}"#)
+            .call("bash", r#"{"command":"rm notes.txt"}"#),
+        Reply::text("Tea and rice.\u{1b}[2J"),
+    ])
+    .unwrap();
+    let output = home.run(&sim.base_url(), &["What is in notes.txt?", "--session", "s"]).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(uncounted(&output.stdout), @r#"
+    I look.
+    • read_file({"path":"notes.txt"})
+    • bash({"command":"rm notes.txt"})
+      ✓ read_file: 1 tea 2 rice [all 2 lines, 9 bytes] (45 bytes)
+      ⊘ bash: `bash` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat… (194 bytes)
+    Tea and rice.␛[2J
+
+    done · 2 steps · session s
+    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 22 (reasoning 0)
+    "#);
+    assert!(home.work().join("notes.txt").exists(), "nobody could be asked, so nothing was removed");
+}
+
+#[tokio::test]
+async fn events_as_json_lines() {
+    let home = Home::new();
+    let sim = SimProvider::start(vec![
+        Reply::tool("write_file", r#"{"path":"a.txt","content":"hi"}"#),
+        Reply::text("Written."),
+    ])
+    .unwrap();
+    let args = ["go", "--json", "--permission-mode", "accept-edits"];
+    let output = home.run(&sim.base_url(), &args).await;
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let events = json_lines(&output.stdout);
+    let durable: Vec<_> = events.iter().filter(|event| event["seq"].is_u64()).cloned().collect();
+    insta::assert_snapshot!(types(&durable).join(" "), @"session.started turn.started message.received step.started actions.requested action.result step.completed step.started step.completed turn.completed session.waiting");
+    assert!(durable.iter().zip(1..).all(|(event, seq)| event["seq"] == seq));
+    assert_eq!(std::fs::read_to_string(home.work().join("a.txt")).unwrap(), "hi");
+}
+
+#[tokio::test]
+async fn ends_that_are_no_success() {
+    let check = async |replies: Vec<Reply>, args: &[&str]| {
+        let home = Home::new();
+        let sim = SimProvider::start(replies).unwrap();
+        let output = home.run(&sim.base_url(), &[&["go", "--session", "s"], args].concat()).await;
+        format!("{:?} {}{}", output.code, uncounted(output.stdout.trim_start()), output.stderr)
+    };
+    let look = || Reply::tool("glob", r#"{"pattern":"*"}"#);
+    insta::assert_snapshot!(check(vec![look(), look(), look()], &["--max-steps", "2"]).await, @r#"
+    Some(1) • glob({"pattern":"*"})
+      ✓ glob: No file fits `*`, hidden and ignored files included. Try a wider pattern such as `**/*name*`. (93 bytes)
+    • glob({"pattern":"*"})
+      ✓ glob: No file fits `*`, hidden and ignored files included. Try a wider pattern such as `**/*name*`. (93 bytes)
+
+    max_steps · 2 steps · session s
+    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 10 (reasoning 0)
+    "#);
+    insta::assert_snapshot!(check(vec![Reply::text("x").fault(Fault::status(529))], &[]).await, @"
+    Some(1) model call failed, overloaded: the provider answered 529 (overloaded_error): Overloaded [request req_sim_0000]
+
+    error(overloaded) · 0 steps · session s
+    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 0 (reasoning 0)
+    ");
+    insta::assert_snapshot!(check(vec![Reply::text("half an answer").fault(Fault::Cut { after: 4 })], &[]).await, @"
+    Some(1) half an answer
+    model call failed, interrupted: the answer ended after 694 bytes (the connection failed: error decoding response body: error reading a body from connection: unexpected EOF during chunk size line), before the event that completes it; send the request again
+
+    interrupted · 0 steps · session s
+    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 1 (reasoning 0)
+    ");
+    insta::assert_snapshot!(check(vec![Reply::text("No.").stopping("refusal")], &[]).await, @"
+    Some(1) No.
+
+    refused · 1 steps · session s
+    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 1 (reasoning 0)
+    ");
+}
+
+#[tokio::test]
+async fn commands_that_cannot_be_carried_out() {
+    let check = async |args: &[&str]| {
+        let output = Home::new().agent(args).await;
+        assert_eq!(output.stdout, "");
+        format!("{:?} {}", output.code, output.stderr)
+    };
+    insta::assert_snapshot!(check(&["run", "go"]).await, @r#"Some(2) agent: no API key: looked for ANTHROPIC_API_KEY in the environment. Set it, or run `agent demo`, which needs no key and no network, or use a local server: `agent run --base-url http://127.0.0.1:11434 --model anthropic/NAME "…"` for Ollama, http://127.0.0.1:8080 for llama.cpp"#);
+    insta::assert_snapshot!(check(&["run", " "]).await, @"Some(2) agent: the message is blank; say what the agent is to do");
+    insta::assert_snapshot!(check(&["run", "go", "--model", "gpt"]).await, @r#"Some(2) agent: "gpt" names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: anthropic"#);
+    insta::assert_snapshot!(check(&["run", "go", "--session", "../x", "--base-url", "http://127.0.0.1:9"]).await, @r#"Some(2) agent: "../x" is not a session id: use 1 to 128 letters, digits, '.', '_' or '-', not beginning with a dot"#);
+    insta::assert_snapshot!(check(&["run", "go", "--base-url", "http://127.0.0.1:9", "--ask", "prompt"]).await, @"Some(2) agent: --ask prompt needs a terminal on standard input; use --ask deny or --ask allow");
+    insta::assert_snapshot!(check(&["sessions", "show", "nowhere"]).await, @"Some(1) agent: there is no session nowhere; `agent sessions list` shows those there are");
+}
+
+#[tokio::test]
+async fn interrupting_keeps_what_was_said() {
+    let home = Home::new();
+    let sim = SimProvider::start(vec![
+        Reply::text("first"),
+        Reply::tool("bash", r#"{"command":"sleep 60"}"#),
+        Reply::text("ok"),
+    ])
+    .unwrap();
+    home.run(&sim.base_url(), &["one", "--session", "s"]).await;
+    let url = sim.base_url();
+    let args = ["run", "two", "--session", "s", "--base-url", &url, "--permission-mode", "bypass"];
+    let child = home.command(&args).spawn().unwrap();
+    sim.request(1).await;
+    // The command runs once it is in the journal.
+    let data = home.data();
+    let pid = child.id().unwrap().to_string();
+    wait_until(|| async {
+        events(&home, &data).await.iter().any(|event| event["type"] == "actions.requested")
+    })
+    .await;
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("aborted · 1 steps"));
+    let after = home.run(&url, &["three", "--session", "s"]).await;
+    assert_eq!(after.code, Some(0), "the session goes on: {}{}", after.stdout, after.stderr);
+    assert!(sim.refusals().is_empty(), "and its history is one the service takes: {:?}", sim.refusals());
+}
+
+async fn events(home: &Home, data: &std::path::Path) -> Vec<serde_json::Value> {
+    let output =
+        home.agent(&["sessions", "show", "s", "--json", "--data-dir", &data.display().to_string()]).await;
+    json_lines(&output.stdout)
+}
+
+pub(crate) async fn wait_until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
+    for _ in 0..600 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("it did not happen within 30 s");
+}
+
+/// Plays a recorded conversation to the program and compares what it made of it.
+async fn plays(file: &std::path::Path) {
+    let exchanges = read_exchanges(file).unwrap();
+    let replies: Vec<RawReply> = exchanges.iter().map(|exchange| exchange.response.clone()).collect();
+    let sim = SimProvider::replaying(replies.clone()).unwrap();
+    let home = Home::new();
+    let output = home.run(&sim.base_url(), &["go on", "--json", "--permission-mode", "bypass"]).await;
+    let events = json_lines(&output.stdout);
+    let of = |kind: &str| {
+        events
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .map(|event| event["data"].clone())
+            .collect::<Vec<_>>()
+    };
+    let head =
+        agent_providers::ResponseHead { status: Some(200), ..agent_providers::ResponseHead::unknown() };
+    let (mut text, mut calls, mut usage) = (String::new(), Vec::new(), Vec::new());
+    for reply in &replies {
+        let body =
+            agent_providers::decode_response(agent_providers::WireFormat::Anthropic, &[&reply.body], &head);
+        text.push_str(&body.text);
+        calls.extend(body.calls.iter().map(|call| (call.name.clone(), call.input.as_str().to_owned())));
+        usage.push((body.usage.input, body.usage.cache_read, body.usage.output));
+    }
+    let said: String =
+        of("text.delta").iter().map(|data| data["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(said, text, "{}", file.display());
+    let asked: Vec<_> =
+        of("actions.requested").iter().flat_map(|data| data["calls"].as_array().unwrap().clone()).collect();
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|call| (call["tool"].as_str().unwrap().to_owned(), call["input"].as_str().unwrap().to_owned()))
+        .collect();
+    assert_eq!(asked, calls, "{}", file.display());
+    let spent: Vec<_> = of("step.completed")
+        .iter()
+        .map(|data| {
+            let count = |name: &str| data["usage"][name].as_u64().unwrap();
+            (count("input"), count("cache_read"), count("output"))
+        })
+        .collect();
+    assert_eq!(spent, usage, "{}", file.display());
+    assert_eq!(sim.requests().len(), replies.len());
+}
+
+#[tokio::test]
+async fn a_recorded_conversation_is_played_through() {
+    plays(&fixtures().join("exchanges/anthropic/tea-merchant.jsonl")).await;
+}
+
+#[tokio::test]
+async fn recorded_conversations_of_the_corpus_are_played_through() {
+    let Some(corpus) = corpus_dir() else { return };
+    let mut played = 0;
+    for file in agent_testkit::corpus_files(&corpus.join("recorded/exchanges/anthropic"), "jsonl").unwrap() {
+        let exchanges = read_exchanges(&file).unwrap();
+        // A conversation of several turns with tools: every answer but the last asks for tools.
+        let asks =
+            |reply: &RawReply| String::from_utf8_lossy(&reply.body).contains(r#"stop_reason":"tool_use"#);
+        let (last, before) = exchanges.split_last().unwrap();
+        let whole = exchanges.iter().all(|exchange| exchange.response.status == 200);
+        if whole
+            && !before.is_empty()
+            && before.iter().all(|one| asks(&one.response))
+            && !asks(&last.response)
+        {
+            plays(&file).await;
+            played += 1;
+        }
+    }
+    assert!(played >= 3, "only {played} conversations were found");
+}
