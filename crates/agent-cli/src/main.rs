@@ -23,10 +23,10 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&CliError::Runtime(error)),
     };
-    match runtime.block_on(dispatch(args.command)) {
-        Ok(code) => code,
-        Err(error) => complain(&error),
-    }
+    let ended = runtime.block_on(dispatch(args.command));
+    // A thread may still wait for an answer on the terminal; it is not waited for.
+    runtime.shutdown_background();
+    ended.unwrap_or_else(|error| complain(&error))
 }
 
 async fn dispatch(command: Command) -> Result<ExitCode, CliError> {

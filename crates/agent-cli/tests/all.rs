@@ -1,6 +1,11 @@
 //! The program as its users run it: real processes, real files, real HTTP on loopback.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers fail as the tests they serve do"
+)]
 
 mod crash;
 mod demo;

@@ -64,8 +64,8 @@ fn a_turn_is_traced() {
     for wanted in [
         "turn{session=s",
         "reason=done",
-        "model_call{step=1",
-        "tool{name=look",
+        "step{step=1}:model_call{input=",
+        "step{step=0}:tool{name=look",
         "outcome=Completed",
         "finish=",
     ] {

@@ -27,7 +27,7 @@ use agent_store::{Lease, Store, StoreError};
 
 use parts::{EMPTY, RAW, call, event, id, meta, none, pending, slots, step, summary, usage, user};
 
-/// Makes one `#[test]` of every case; the expression gives a fresh [`Subject`](store_suite::Subject) each time.
+/// Makes one `#[test]` of every case; the expression gives a fresh [`Subject`](crate::store_suite::Subject) each time.
 #[macro_export]
 macro_rules! store_suite {
     ($subject:expr) => {

@@ -3,6 +3,7 @@
 mod end;
 mod model;
 mod open;
+mod prepare;
 mod tools;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,8 @@ pub(crate) struct Drive {
     error: Option<ModelError>,
     /// Tokens of this run's model calls, failed ones included.
     spent: agent_core::Usage,
+    /// The span of the step at work.
+    step_span: tracing::Span,
     /// Whether the run began with an open turn.
     taken_up: bool,
     parked: bool,
@@ -72,6 +75,7 @@ impl Drive {
             found: Vec::new(),
             error: None,
             spent: agent_core::Usage::default(),
+            step_span: tracing::Span::none(),
             taken_up: open.is_some(),
             parked: false,
         };
@@ -119,12 +123,15 @@ impl Drive {
                 self.report(Report::Aborted(None)).await?;
             }
             match self.turn.poll() {
-                Want::Prepare(_) => {
-                    self.join_waiting().await?;
-                    self.report(Report::Prepared).await?;
+                Want::Prepare(_) => self.prepare().await?,
+                Want::Model => {
+                    let span = self.step_span.clone();
+                    self.call_model().instrument(span).await?;
                 }
-                Want::Model => self.call_model().await?,
-                Want::Tools(_) => self.run_tools().await?,
+                Want::Tools(_) => {
+                    let span = self.step_span.clone();
+                    self.run_tools().instrument(span).await?;
+                }
                 Want::Park(kind) => {
                     self.parked = true;
                     return Ok(self.ended(agent_core::TerminalReason::Parked(kind)));
@@ -137,7 +144,6 @@ impl Drive {
     async fn call_model(&mut self) -> Result<(), HarnessError> {
         let span = tracing::info_span!(
             "model_call",
-            step = self.turn.step().number(),
             finish = tracing::field::Empty,
             error = tracing::field::Empty,
             input = tracing::field::Empty,

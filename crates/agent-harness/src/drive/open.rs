@@ -1,7 +1,7 @@
 //! How a run begins: a new turn for a message, or an open one taken up with its journal.
 
 use agent_core::step::Repair;
-use agent_core::{Entry, EntryId, EventBody, JournalRecord, UserMessage, UserPart};
+use agent_core::{Entry, EntryId, EventBody, JournalRecord, UserMessage};
 use agent_turn::{Report, Turn, Want};
 
 use super::Drive;
@@ -40,6 +40,7 @@ impl Drive {
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
         self.out.turn = Some(self.turn.id());
         self.out.step = Some(self.turn.step());
+        self.step_span = tracing::info_span!("step", step = self.turn.step().number());
         if self.waiting.is_some() && self.waiting.as_ref() == self.opening_message() {
             // The same command run again after a crash: go on instead of saying it twice.
             self.waiting = None;
@@ -69,23 +70,6 @@ impl Drive {
         Ok(())
     }
 
-    /// Lets a waiting message join the turn before its next model call.
-    pub(super) async fn join_waiting(&mut self) -> Result<(), HarnessError> {
-        if self.waiting.is_none() {
-            return Ok(());
-        }
-        self.push_waiting()?;
-        self.write(None).await
-    }
-
-    fn push_waiting(&mut self) -> Result<(), HarnessError> {
-        let Some(message) = self.waiting.take() else { return Ok(()) };
-        let text = words(&message);
-        let entry = self.live.push(Entry::User(message))?;
-        self.out.stage(EventBody::MessageReceived { entry, text });
-        Ok(())
-    }
-
     /// The user message that the open turn works on.
     fn opening_message(&self) -> Option<&UserMessage> {
         self.live.history.entries().iter().rev().find_map(|entry| match entry {
@@ -93,13 +77,4 @@ impl Drive {
             Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
         })
     }
-}
-
-fn words(message: &UserMessage) -> String {
-    let parts = message.parts().iter().map(|part| match part {
-        UserPart::Text(text) => text.as_str().to_owned(),
-        UserPart::File(file) => format!("[{}]", file.media_type),
-        _ => "[part]".to_owned(),
-    });
-    parts.collect::<Vec<_>>().join("\n")
 }

@@ -32,6 +32,18 @@ fn calls_that_go_wrong_are_answered() {
 }
 
 #[test]
+fn a_call_cut_by_the_output_limit_is_not_run() {
+    block(async {
+        let cut = Reply::tool("put", r#"{"what":"a"#).stopping("max_tokens");
+        let agent = Agent::new(vec![cut, Reply::text("Shorter, then.")]);
+        let (_, end) = agent.say("go").await;
+        assert_eq!(end.text, "Shorter, then.", "the model is told and goes on");
+        assert!(agent.effects.all().is_empty());
+        insta::assert_snapshot!(talk(&agent.history().await).lines().nth(1).unwrap(), @"step: put -> The call of `put` was cut off by the output limit after 10 bytes of input. Nothing was done. Call it again with less input: split the work into several calls.");
+    });
+}
+
+#[test]
 fn too_much_output_is_kept_elsewhere() {
     block(async {
         let agent = Agent::new(vec![Reply::tool("flood", r#"{"what":"x"}"#), Reply::text("ok")]);

@@ -1,0 +1,41 @@
+//! The want to prepare: what the user said since joins the history, and the request is ready to be put together.
+
+use agent_core::{Entry, EventBody, UserMessage, UserPart};
+use agent_turn::Report;
+
+use super::Drive;
+use crate::HarnessError;
+
+impl Drive {
+    pub(super) async fn prepare(&mut self) -> Result<(), HarnessError> {
+        self.step_span = tracing::info_span!("step", step = self.turn.step().number());
+        self.join_waiting().await?;
+        self.report(Report::Prepared).await
+    }
+
+    /// Lets a waiting message join the turn before its next model call.
+    async fn join_waiting(&mut self) -> Result<(), HarnessError> {
+        if self.waiting.is_none() {
+            return Ok(());
+        }
+        self.push_waiting()?;
+        self.write(None).await
+    }
+
+    pub(super) fn push_waiting(&mut self) -> Result<(), HarnessError> {
+        let Some(message) = self.waiting.take() else { return Ok(()) };
+        let text = words(&message);
+        let entry = self.live.push(Entry::User(message))?;
+        self.out.stage(EventBody::MessageReceived { entry, text });
+        Ok(())
+    }
+}
+
+fn words(message: &UserMessage) -> String {
+    let parts = message.parts().iter().map(|part| match part {
+        UserPart::Text(text) => text.as_str().to_owned(),
+        UserPart::File(file) => format!("[{}]", file.media_type),
+        _ => "[part]".to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
