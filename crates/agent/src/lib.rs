@@ -72,3 +72,11 @@ pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
 pub mod builtins {
     pub use agent_builtins::{all, bash, complete, edit_file, glob, grep, read_file, todo, write_file};
 }
+
+/// The code in the README and the guides, compiled and run as doctests.
+#[cfg(all(doctest, feature = "anthropic", feature = "builtins", feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/guides/tools.md")]
+#[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
+struct ReadmeDoctests;
