@@ -69,6 +69,11 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    /// Whether standard output was closed by its reader.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
     pub(crate) fn code(&self) -> u8 {
         match self {

@@ -52,6 +52,10 @@ fn start_log() {
 }
 
 fn complain(error: &CliError) -> ExitCode {
+    if error.is_closed_pipe() {
+        // The reader had enough, as `head` does; what was committed stays.
+        return ExitCode::from(CLOSED_PIPE);
+    }
     let mut text = format!("agent: {error}");
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -66,3 +70,6 @@ fn complain(error: &CliError) -> ExitCode {
     drop(writeln!(std::io::stderr(), "{text}"));
     ExitCode::from(error.code())
 }
+
+/// The status of a program whose reader went away: 128 and the number of SIGPIPE.
+const CLOSED_PIPE: u8 = 141;

@@ -2,8 +2,8 @@
 
 use agent_core::step::Repair;
 use agent_core::{
-    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, RawJson, Revision,
-    SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, ModelProfile, RawJson,
+    Revision, SessionId, SessionMeta, Slots, TerminalReason, ToolCard, Usage,
 };
 use agent_store::Lease;
 use agent_tools::SlotsHandle;
@@ -41,6 +41,8 @@ pub(crate) struct Open {
 pub(crate) struct Loaded {
     pub(crate) live: Live,
     pub(crate) repairs: Vec<(EntryId, Repair)>,
+    /// What is different from how the session began.
+    pub(crate) changes: Vec<Diagnostic>,
     pub(crate) open: Option<Open>,
     pub(crate) created: bool,
 }
@@ -53,9 +55,11 @@ impl Live {
             Some(record) => {
                 let (history, repairs) = History::load(&record.entries)
                     .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
+                let mut meta = record.meta;
+                let changes = changes(config, &mut meta);
                 let Checkpoint { turn, last_turn, slots, usage } = record.checkpoint;
                 let live = Self {
-                    meta: record.meta,
+                    meta,
                     history,
                     slots: SlotsHandle::new(slots),
                     encoder: config.model.encoder(),
@@ -68,7 +72,7 @@ impl Live {
                     last_seq: record.last_seq,
                 };
                 let open = turn.map(|turn| Open { turn, journal: record.journal });
-                Ok(Loaded { live, repairs, open, created: false })
+                Ok(Loaded { live, repairs, changes, open, created: false })
             }
             None => Self::create(config, id, lease).await,
         }
@@ -79,7 +83,7 @@ impl Live {
         let meta = SessionMeta {
             id: id.clone(),
             created_ms: config.clock.now_ms(),
-            model: format!("{}/{}", profile.provider, profile.model),
+            model: model_name(profile),
             system: config.system.clone(),
             tools: config.tools.cards().to_vec(),
         };
@@ -97,7 +101,7 @@ impl Live {
             revision,
             last_seq: 0,
         };
-        Ok(Loaded { live, repairs: Vec::new(), open: None, created: true })
+        Ok(Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: true })
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
@@ -142,7 +146,7 @@ impl Live {
             now_ms: config.clock.now_ms(),
         };
         self.revision = config.store.commit(&self.lease, commit).await?;
-        out.stored();
+        out.stored().await;
         self.last_seq = out.last_seq();
         Ok(())
     }
@@ -158,10 +162,37 @@ impl Live {
             return Ok(());
         }
         config.store.journal(&self.lease, records, out.staged()).await?;
-        out.stored();
+        out.stored().await;
         self.last_seq = out.last_seq();
         Ok(())
     }
+}
+
+fn model_name(profile: &ModelProfile) -> String {
+    format!("{}/{}", profile.provider, profile.model)
+}
+
+/// Declares what makes the bytes of a resumed session other ones (requirement D2).
+///
+/// A session keeps its system prompt, and its tools as it knows them while the agent's still take the same input. Tools
+/// that do not would be called wrongly, so then the agent's own list is sent.
+fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Diagnostic> {
+    let mut changes = Vec::new();
+    let model = model_name(config.model.profile());
+    if model != meta.model {
+        let why = format!("the session began with {}; with {model} the prompt cache begins anew", meta.model);
+        changes.push(Diagnostic { what: "model".into(), why });
+    }
+    let now = config.tools.cards();
+    let same = |(old, new): (&ToolCard, &ToolCard)| {
+        old.name() == new.name() && old.input_schema() == new.input_schema()
+    };
+    if meta.tools.len() != now.len() || !meta.tools.iter().zip(now).all(same) {
+        meta.tools = now.to_vec();
+        let why = "the agent has other tools than when the session began; the new list is sent, and the prompt cache begins anew";
+        changes.push(Diagnostic { what: "tools".into(), why: why.into() });
+    }
+    changes
 }
 
 /// What a commit writes besides the session's own state.

@@ -34,11 +34,16 @@ impl Outbox {
     }
 
     /// The write succeeded: the events are facts now, and are told.
-    pub(crate) fn stored(&mut self) {
+    ///
+    /// It yields, so that who watches reads them before more is done, and can stop or drop the run in between.
+    pub(crate) async fn stored(&mut self) {
         self.last_seq += self.staged.len() as u64;
         for event in self.staged.drain(..) {
             // Nobody watching is not an error.
             drop(self.watcher.send(event));
+        }
+        if !self.watcher.is_closed() {
+            tokio::task::yield_now().await;
         }
     }
 

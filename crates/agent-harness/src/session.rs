@@ -65,7 +65,9 @@ impl Session {
             return Err(HarnessError::AtWork(self.id.clone()));
         };
         let loaded = match slot.0.take() {
-            Some(live) => Loaded { live, repairs: Vec::new(), open: None, created: false },
+            Some(live) => {
+                Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: false }
+            }
             None => Live::open(&self.config, &self.id).await?,
         };
         if message.is_none() && loaded.open.is_none() {

@@ -25,11 +25,11 @@ pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
         let state = session.terminal.as_ref().map_or_else(|| "open".to_owned(), ToString::to_string);
         writeln!(
             out,
-            "{}  {}  {} turns, {} entries, {state}, {} tokens in, {} out",
+            "{}  {}  {}, {}, {state}, {} tokens in, {} out",
             session.id,
             session.model,
-            session.turns,
-            session.entries,
+            counted(session.turns, "turn", "turns"),
+            counted(session.entries, "entry", "entries"),
             session.usage.total_input(),
             session.usage.output
         )?;
@@ -63,6 +63,10 @@ pub(crate) async fn show(args: ShowArgs) -> Result<ExitCode, CliError> {
     }
     writeln!(out, "\n{}", usage_line(&record.checkpoint.usage))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 fn show_entry(out: &mut impl Write, entry: &Entry) -> Result<(), CliError> {

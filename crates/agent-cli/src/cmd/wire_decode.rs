@@ -10,7 +10,7 @@ use crate::args::DecodeArgs;
 use crate::env;
 use crate::error::CliError;
 
-/// Network reads in order, then how the body ends.
+/// Network reads in order. How the body ended makes no difference: an answer without its last event is interrupted.
 #[derive(Deserialize)]
 struct Chunks {
     chunks_hex: Vec<String>,

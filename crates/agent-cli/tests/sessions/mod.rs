@@ -22,7 +22,7 @@ async fn list_and_show() {
         (1, &"first".into(), &3.into(), &"done".into())
     );
     let text = home.agent(&["sessions", "list"]).await.stdout;
-    assert!(text.starts_with("first  anthropic/claude-opus-5-5  1 turns, 3 entries, done, "), "{text}");
+    assert!(text.starts_with("first  anthropic/claude-opus-5-5  1 turn, 3 entries, done, "), "{text}");
 
     let shown = home.agent(&["sessions", "show", "first"]).await.stdout;
     let shown: String =

@@ -59,7 +59,7 @@ impl Drive {
         out: Outbox,
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
-        let Loaded { live, repairs, open, created } = loaded;
+        let Loaded { live, repairs, changes, open, created } = loaded;
         let unstored = live.history.len();
         let turn = Turn::new(TurnId::after(live.last_turn));
         let mut drive = Self {
@@ -79,7 +79,7 @@ impl Drive {
             taken_up: open.is_some(),
             parked: false,
         };
-        drive.tell_opening(repairs, created);
+        drive.tell_opening(repairs, changes, created);
         match open {
             Some(open) => drive.take_up(open)?,
             None => drive.open_turn()?,

@@ -1,7 +1,7 @@
 //! How a run begins: a new turn for a message, or an open one taken up with its journal.
 
 use agent_core::step::Repair;
-use agent_core::{Entry, EntryId, EventBody, JournalRecord, UserMessage};
+use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, UserMessage};
 use agent_turn::{Report, Turn, Want};
 
 use super::Drive;
@@ -10,13 +10,21 @@ use crate::live::Open;
 
 impl Drive {
     /// What a watcher must know before anything else.
-    pub(super) fn tell_opening(&mut self, repairs: Vec<(EntryId, Repair)>, created: bool) {
+    pub(super) fn tell_opening(
+        &mut self,
+        repairs: Vec<(EntryId, Repair)>,
+        changes: Vec<Diagnostic>,
+        created: bool,
+    ) {
         if created {
             self.out.stage(EventBody::SessionStarted { model: self.live.meta.model.clone() });
         }
         for (entry, repair) in repairs {
             tracing::warn!(%entry, ?repair, "the stored history was mended in the view");
             self.out.stage(EventBody::HistoryRepaired { entry, repair });
+        }
+        for change in changes {
+            self.out.stage(EventBody::RequestDiagnostic(change));
         }
     }
 

@@ -88,8 +88,6 @@ pub(super) async fn run(
         if checked.iter().any(|checked| matches!(checked, Checked::Ask(..))) {
             // A person may take long: the answer that was paid for is safe before they are asked.
             live.journal(config, out, &std::mem::take(&mut records)).await?;
-            // Who watches sees the calls before the question.
-            tokio::task::yield_now().await;
         }
         let mut running = FuturesUnordered::new();
         for checked in checked {

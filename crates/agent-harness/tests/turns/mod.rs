@@ -1,9 +1,13 @@
 //! Whole turns: events in order, continuation, failure, a second message.
 
-use agent_core::{ModelError, ModelErrorKind, TerminalReason};
-use agent_testkit::{Failure, Reply, ScriptedModel};
+use std::sync::Arc;
 
-use crate::support::{Agent, Effects, Points, block, log, talk};
+use agent_core::{EventBody, ModelError, ModelErrorKind, ModelProfile, SystemBlock, TerminalReason};
+use agent_harness::{Harness, HarnessConfig};
+use agent_testkit::{Failure, Reply, ScriptedModel};
+use agent_tools::ToolSet;
+
+use crate::support::{Agent, Effects, Points, block, id, log, talk, tools, watch};
 
 #[test]
 fn events_of_a_turn_with_tools() {
@@ -58,7 +62,8 @@ fn a_session_goes_on_turn_after_turn() {
         assert_eq!((first.text.as_str(), second.text.as_str()), ("one", "two"));
         assert_eq!((first.turn.number(), second.turn.number()), (1, 2));
         let bodies = agent.model.requests();
-        assert!(agent_testkit::render_requests(&bodies).contains("two") || bodies.len() == 2);
+        let second = String::from_utf8(bodies[1].to_vec()).unwrap();
+        assert!(second.contains("one"), "the first turn is in the second request: {second}");
         drop(session);
         assert_eq!(
             agent.session().resume().await.unwrap_err().to_string(),
@@ -119,4 +124,51 @@ fn the_step_limit_ends_a_turn() {
         let (_, end) = agent.say("loop").await;
         assert_eq!((end.reason, end.steps), (TerminalReason::MaxSteps, 40), "the default limit");
     });
+}
+
+/// The tools and the system prompt of a request body.
+fn prompt(body: &[u8]) -> (String, String) {
+    let request: serde_json::Value = serde_json::from_slice(body).unwrap();
+    (request["tools"].to_string(), request["system"].to_string())
+}
+
+#[test]
+fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
+    let check = |change: fn(&mut HarnessConfig)| {
+        block(async {
+            let store = Points::default();
+            let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]).by_history();
+            let config = || {
+                let mut config = HarnessConfig::new(Arc::new(model.clone()), Arc::new(store.clone()));
+                config.system = vec![SystemBlock::new("As it began.").unwrap()];
+                config.tools = tools(&Effects::default());
+                config
+            };
+            Harness::new(config()).session(id()).send("a").await.unwrap().finish().await.unwrap();
+            let mut changed = config();
+            change(&mut changed);
+            let (events, _) = watch(Harness::new(changed).session(id()).send("b").await.unwrap()).await;
+            let mut bodies = model.requests();
+            // Another model keeps a log of its own.
+            bodies.resize(2, bodies[0].clone());
+            let said = events.iter().filter_map(|event| {
+                if let EventBody::RequestDiagnostic(diagnostic) = &event.body {
+                    Some(diagnostic.what.clone())
+                } else {
+                    None
+                }
+            });
+            (prompt(&bodies[0]) == prompt(&bodies[1]), said.collect::<Vec<_>>())
+        })
+    };
+    assert_eq!(check(|_| {}), (true, vec![]));
+    let other_words =
+        |config: &mut HarnessConfig| config.system = vec![SystemBlock::new("Other words.").unwrap()];
+    assert_eq!(check(other_words), (true, vec![]), "the stored prompt is sent");
+    assert_eq!(check(|config| config.tools = ToolSet::default()), (false, vec!["tools".to_owned()]));
+    let other_model = |config: &mut HarnessConfig| {
+        let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]).by_history();
+        config.model = Arc::new(model.with_profile(ModelProfile::conservative("scripted", "scripted-2")));
+    };
+    assert_eq!(check(other_model).1, ["model"]);
 }
