@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Access;
+
 /// A failed call. Its text becomes the error result, so it is a prompt: say what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +34,16 @@ pub enum ToolError {
         "The permit given is not for this call; nothing was done. This is a fault of the program that runs the tools."
     )]
     WrongPermit,
+    /// The tool tried an effect that it did not declare.
+    #[error(
+        "The tool was allowed as one of kind {declared:?} and may not do what is of kind {effect:?}; nothing was done. This is a fault of the tool: its access must be declared as {effect:?}."
+    )]
+    BeyondAccess {
+        /// What the tool declared.
+        declared: Access,
+        /// What it tried.
+        effect: Access,
+    },
     /// The output cannot be written as JSON.
     #[error("The output of the tool cannot be shown: {0}")]
     Output(#[source] serde_json::Error),

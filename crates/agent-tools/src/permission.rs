@@ -13,6 +13,8 @@ use crate::{Access, Tool, ToolError};
 pub struct Permit {
     call: CallId,
     fingerprint: [u8; 32],
+    /// What the tool declared; effects of another kind are refused.
+    access: Access,
 }
 
 /// What the check says.
@@ -90,10 +92,10 @@ impl Permissions {
         let by_rule = self.rules.iter().filter(|rule| rule.tool == call.name).map(|rule| rule.decision).max();
         let decision = by_rule.unwrap_or_else(|| self.mode.decide(access));
         match decision {
-            Decision::Allow => Verdict::Allow(Permit::for_call(call, input)),
+            Decision::Allow => Verdict::Allow(Permit::for_call(call, input, access)),
             Decision::Deny => Verdict::Deny(self.refusal(&call.name, by_rule.is_some())),
             Decision::Ask => Verdict::Ask(AskRequest {
-                permit: Permit::for_call(call, input),
+                permit: Permit::for_call(call, input, access),
                 tool: call.name.clone(),
                 subject: tool.subject(input).unwrap_or_else(|| input.get().to_owned()),
                 reason: access.what_it_does().to_owned(),
@@ -184,8 +186,19 @@ impl AskRequest {
 }
 
 impl Permit {
-    fn for_call(call: &ToolCall, input: &RawJson) -> Self {
-        Self { call: call.id.clone(), fingerprint: fingerprint(&call.name, input) }
+    fn for_call(call: &ToolCall, input: &RawJson, access: Access) -> Self {
+        Self { call: call.id.clone(), fingerprint: fingerprint(&call.name, input), access }
+    }
+
+    /// Whether an effect of this kind is covered: a tool that declared that it only reads was allowed as a reader, so
+    /// it may not write. Every effect of a sandbox asks this.
+    pub fn allows(&self, effect: Access) -> Result<(), ToolError> {
+        let covered = match effect {
+            Access::Read | Access::Session => true,
+            Access::Edit => matches!(self.access, Access::Edit | Access::Execute),
+            Access::Execute | Access::Network => self.access == effect,
+        };
+        if covered { Ok(()) } else { Err(ToolError::BeyondAccess { declared: self.access, effect }) }
     }
 
     /// Whether it is for this very tool and input; a tool asks before it acts.
@@ -258,6 +271,26 @@ mod tests {
     }
 
     #[test]
+    fn a_permit_covers_what_the_tool_declared() {
+        use Access::{Edit, Execute, Network, Read, Session};
+        let input = RawJson::empty_object();
+        let call = ToolCall {
+            id: CallId::new("c").unwrap(),
+            name: "t".into(),
+            input: ToolInput::Json(input.clone()),
+        };
+        let row = |declared| {
+            let permit = Permit::for_call(&call, &input, declared);
+            [Read, Edit, Execute, Network].map(|effect| permit.allows(effect).is_ok())
+        };
+        assert_eq!(row(Read), [true, false, false, false]);
+        assert_eq!(row(Session), [true, false, false, false]);
+        assert_eq!(row(Edit), [true, true, false, false]);
+        assert_eq!(row(Execute), [true, true, true, false]);
+        assert_eq!(row(Network), [true, false, false, true]);
+    }
+
+    #[test]
     fn a_permit_is_for_one_input() {
         let input = RawJson::parse(r#"{"a":1}"#).unwrap();
         let call = ToolCall {
@@ -265,7 +298,7 @@ mod tests {
             name: "t".into(),
             input: ToolInput::Json(input.clone()),
         };
-        let permit = Permit::for_call(&call, &input);
+        let permit = Permit::for_call(&call, &input, Access::Edit);
         assert!(permit.covers("t", &input).is_ok());
         assert!(permit.covers("u", &input).is_err());
         assert!(permit.covers("t", &RawJson::parse(r#"{"a":2}"#).unwrap()).is_err());

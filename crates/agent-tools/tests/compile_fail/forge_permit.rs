@@ -3,5 +3,5 @@ use agent_core::CallId;
 use agent_tools::Permit;
 
 fn main() {
-    let _ = Permit { call: CallId::new("c").unwrap(), fingerprint: [0; 32] };
+    let _ = Permit { call: CallId::new("c").unwrap(), fingerprint: [0; 32], access: agent_tools::Access::Execute };
 }
