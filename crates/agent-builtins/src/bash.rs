@@ -8,7 +8,7 @@ use agent_tools::config::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
 use crate::built;
-use crate::sandbox::{Captured, End, Ran, Sandbox, Shell};
+use crate::sandbox::{Captured, CommandOutput, ExitReason, Sandbox, ShellCommand};
 use crate::visible::visible;
 
 /// Runs a command in the workspace; whatever ends it, nothing of it runs on (requirements T4, T8).
@@ -41,26 +41,26 @@ async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<String,
         ));
     }
     let timeout = input.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
-    let shell = Shell { command: input.command, cwd: input.cwd.unwrap_or_default(), timeout };
-    let ran = sandbox.run(&call.permit, shell, &call.cx.cancel).await?;
+    let command = ShellCommand { command: input.command, cwd: input.cwd.unwrap_or_default(), timeout };
+    let ran = sandbox.run(&call.permit, command, &call.cx.cancel).await?;
     Ok(report(&ran, timeout))
 }
 
 /// Output first, then how it ended, so that a cut in the middle keeps both ends.
-fn report(ran: &Ran, timeout: Duration) -> String {
-    let (mut text, notes) = shown(&ran.output);
+fn report(ran: &CommandOutput, timeout: Duration) -> String {
+    let (mut text, notes) = shown(&ran.printed);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     let took = format!("{:.1} s", ran.took.as_secs_f64());
-    let end = match ran.end {
-        End::Exit(code) => format!("exit code {code}, {took}"),
-        End::Signal(signal) => format!("ended by signal {signal}, {took}"),
-        End::TimedOut => format!(
+    let end = match ran.exit {
+        ExitReason::Code(code) => format!("exit code {code}, {took}"),
+        ExitReason::Signal(signal) => format!("ended by signal {signal}, {took}"),
+        ExitReason::TimedOut => format!(
             "timed_out: true; stopped with all its processes after its timeout of {} ms. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms",
             timeout.as_millis()
         ),
-        End::Cancelled => format!(
+        ExitReason::Cancelled => format!(
             "cancelled after {took}; stopped with all its processes. It may have had part of its effect"
         ),
     };

@@ -8,7 +8,9 @@ use agent_tools::config::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
 use crate::built;
-use crate::sandbox::{Found, FoundLine, Glob, Role, Sandbox, Search, Skip, Walk};
+use crate::gaps::Gaps;
+use crate::near::HINT_ENTRIES;
+use crate::sandbox::{Found, FoundLine, Glob, Role, Sandbox, Search, Skip, Walk, Walked};
 
 /// Searches with ripgrep's libraries, in the order of paths (requirement T8).
 pub fn grep(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
@@ -65,7 +67,7 @@ async fn search(sandbox: &dyn Sandbox, call: &Call, input: &Input) -> Result<Str
     let skip = if hidden { Skip::Ignored } else { Skip::HiddenAndIgnored };
     let limit = input.limit.unwrap_or(100).clamp(1, MOST);
     let search = Search {
-        walk: Walk { start: input.path.clone().unwrap_or_default(), glob, skip },
+        walk: Walk { start: input.path.clone().unwrap_or_default(), glob, skip, ..Walk::default() },
         pattern: input.pattern.clone(),
         literal: input.literal,
         ignore_case: input.ignore_case,
@@ -74,19 +76,26 @@ async fn search(sandbox: &dyn Sandbox, call: &Call, input: &Input) -> Result<Str
     };
     let walk = search.walk.clone();
     let found = sandbox.search(&call.permit, search, &call.cx.cancel).await?;
+    let gaps = Gaps::of_search(&found, &walk).words();
     if found.files.is_empty() {
-        let all = Walk { skip: Skip::Nothing, ..walk };
-        let all = sandbox.walk(&call.permit, all, &call.cx.cancel).await?.files.len() as u64;
-        return Ok(nothing(&input.pattern, &found, all.saturating_sub(found.searched + found.binary)));
+        let skipped = if found.more {
+            None
+        } else {
+            let most = found.listed.saturating_mul(2).saturating_add(HINT_ENTRIES);
+            let all = Walk { skip: Skip::Nothing, most, ..walk };
+            Some(sandbox.walk(&call.permit, all, &call.cx.cancel).await?)
+        };
+        let skipped = skipped.map_or_else(String::new, |all| skipped_words(&all, found.listed));
+        return Ok(nothing(&input.pattern, found.searched, &gaps, &skipped));
     }
     Ok(match input.output {
-        Output::Content => content(&found, limit),
-        Output::Files => listing(&found, limit, |(path, _)| path.clone()),
-        Output::Count => listing(&found, limit, |(path, count)| format!("{path}: {count}")),
+        Output::Content => content(&found, limit, &gaps),
+        Output::Files => listing(&found, limit, &gaps, |(path, _)| path.clone()),
+        Output::Count => listing(&found, limit, &gaps, |(path, count)| format!("{path}: {count}")),
     })
 }
 
-fn content(found: &Found, limit: usize) -> String {
+fn content(found: &Found, limit: usize, gaps: &str) -> String {
     let mut text = String::new();
     let mut last: Option<&FoundLine> = None;
     let spread = found.lines.iter().any(|line| line.role != Role::Match);
@@ -97,7 +106,7 @@ fn content(found: &Found, limit: usize) -> String {
         }
         let mark = if line.role == Role::Match { ':' } else { '-' };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}{mark}{}{mark}{}", line.path, line.number, clip(&line.text));
+        let _ = writeln!(text, "{}{mark}{}{mark}{}", line.path, line.number, clip(line));
         last = Some(line);
     }
     let shown = found.lines.iter().filter(|line| line.role == Role::Match).count();
@@ -105,10 +114,10 @@ fn content(found: &Found, limit: usize) -> String {
     let files = found.files.len();
     let cut = if (shown as u64) < total { format!("the first {limit} of ") } else { String::new() };
     let more = if cut.is_empty() { "" } else { "; narrow the pattern, the path or the glob, or raise limit" };
-    format!("{text}[{cut}{total} matching lines in {files} files{}{more}]", binary(found))
+    format!("{text}[{cut}{total} matching lines in {files} files{gaps}{more}]")
 }
 
-fn listing(found: &Found, limit: usize, show: impl Fn(&(String, u64)) -> String) -> String {
+fn listing(found: &Found, limit: usize, gaps: &str, show: impl Fn(&(String, u64)) -> String) -> String {
     let shown = found.files.iter().take(limit).map(show).collect::<Vec<_>>().join("\n");
     let total: u64 = found.files.iter().map(|(_, count)| count).sum();
     let files = found.files.len();
@@ -118,37 +127,35 @@ fn listing(found: &Found, limit: usize, show: impl Fn(&(String, u64)) -> String)
         }
         false => (String::new(), ""),
     };
-    format!("{shown}\n[{cut}{files} files with {total} matching lines{}{more}]", binary(found))
+    format!("{shown}\n[{cut}{files} files with {total} matching lines{gaps}{more}]")
 }
 
 /// An empty result says where nobody looked (case T06).
-fn nothing(pattern: &str, found: &Found, skipped: u64) -> String {
-    let searched = found.searched;
-    let skipped = match skipped {
-        0 => String::new(),
-        count => format!(
-            " {count} files in hidden or ignored paths were not searched; to search them, name their directory in `path`."
-        ),
-    };
+fn nothing(pattern: &str, searched: u64, gaps: &str, skipped: &str) -> String {
     format!(
-        "No line matches `{pattern}` in the {searched} files searched{}.{skipped} If you expected one, try ignore_case, a shorter pattern, or literal for text with special characters.",
-        binary(found)
+        "No line matches `{pattern}` in the {searched} files searched{gaps}.{skipped} If you expected one, try ignore_case, a shorter pattern, or literal for text with special characters."
     )
 }
 
-fn binary(found: &Found) -> String {
-    if found.binary == 0 {
-        String::new()
-    } else {
-        format!("; {} binary files were passed over", found.binary)
+/// Files that only a walk over everything lists; as many at least, when that walk stopped at its bound.
+fn skipped_words(all: &Walked, listed: u64) -> String {
+    let name = "to search them, name their directory in `path`.";
+    match (all.files.len() as u64).saturating_sub(listed) {
+        0 if all.more => format!(" Hidden or ignored paths were not searched; {name}"),
+        0 => String::new(),
+        count => {
+            let at_least = if all.more { "At least " } else { "" };
+            format!(" {at_least}{count} files in hidden or ignored paths were not searched; {name}")
+        }
     }
 }
 
 /// A line cut to what helps to recognise it.
-fn clip(line: &str) -> String {
-    match floor_boundary(line, LINE_BYTES) {
-        end if end == line.len() => line.to_owned(),
-        end => format!("{} [… {} bytes of this line left out]", &line[..end], line.len() - end),
+fn clip(line: &FoundLine) -> String {
+    let end = floor_boundary(&line.text, LINE_BYTES);
+    match (line.text.len() - end) as u64 + line.left_out {
+        0 => line.text.clone(),
+        cut => format!("{} [… {cut} bytes of this line left out]", &line.text[..end]),
     }
 }
 

@@ -1,13 +1,15 @@
 //! The built-in tools of an agent, on a sandbox that is rooted in a workspace.
 //!
 //! Depend on this crate when you assemble an agent and want its usual tools, or when you write a tool that reaches
-//! files or programs: ask for a [`Sandbox`].
+//! files or programs: ask for a [`Sandbox`]. To keep files elsewhere than on this machine, implement that trait; the
+//! records it speaks in are all here. The tools need a tokio runtime: what computes for long runs on threads that may
+//! block.
 //!
 //! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `todo` and
 //! `complete` ([`all`] of them, one file each), the [`Sandbox`] they act through and the one for the user's own
 //! machine, [`LocalSandbox`].
 //!
-//! **It never knows** the loop: who calls a tool, who gives leave, where an output goes.
+//! **It never knows** the loop: who calls a tool, who gives permission, where an output goes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,10 +26,13 @@
 pub mod sandbox;
 
 mod bash;
+mod blocking;
 mod complete;
 mod edit_file;
+mod gaps;
 mod glob;
 mod grep;
+mod hint;
 mod near;
 mod read_file;
 mod replace;
@@ -51,7 +56,11 @@ pub use edit_file::edit_file;
 pub use glob::glob;
 pub use grep::grep;
 pub use read_file::read_file;
-pub use sandbox::{LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use sandbox::{
+    Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,
+    LocalSandbox, Role, Sandbox, SandboxError, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
+    allowed_env,
+};
 pub use todo::todo;
 pub use write_file::write_file;
 

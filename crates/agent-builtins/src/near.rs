@@ -3,6 +3,7 @@
 use agent_core::Cancel;
 use agent_tools::Permit;
 
+use crate::blocking::blocking;
 use crate::sandbox::{Sandbox, SandboxError, Skip, Walk};
 
 /// An error, with near file names added when the file is missing.
@@ -14,11 +15,15 @@ pub(crate) async fn explain(
 ) -> SandboxError {
     let SandboxError::NotFound { path } = error else { return error };
     // A hint that cannot be had is left out; the error itself is what counts.
-    let walk = Walk { skip: Skip::Ignored, ..Walk::default() };
+    let walk = Walk { skip: Skip::Ignored, most: HINT_ENTRIES, ..Walk::default() };
     let files = sandbox.walk(permit, walk, cancel).await.map(|walked| walked.files).unwrap_or_default();
-    let mut paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    paths.sort_unstable();
-    let hint = match near(&path, &paths) {
+    let wanted = path.clone();
+    let work = move |_: &Cancel| {
+        let mut paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        paths.sort_unstable();
+        near(&wanted, &paths)
+    };
+    let hint = match blocking(cancel, work).await.unwrap_or_default() {
         close if close.is_empty() => "Use glob to find the right path.".to_owned(),
         close => format!("Did you mean {}?", close.join(" or ")),
     };
@@ -44,6 +49,8 @@ fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Entries of the workspace that are looked at for a hint, which is not worth more.
+pub(crate) const HINT_ENTRIES: u64 = 20_000;
 const MOST: usize = 3;
 const ALIKE: f32 = 0.7;
 

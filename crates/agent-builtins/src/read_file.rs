@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use agent_core::{BlobHash, ceil_boundary};
+use agent_core::{BlobHash, Cancel, ceil_boundary};
 use agent_tools::config::Call;
 use agent_tools::{Access, OutputCap, Tool, ToolConfig, ToolError};
 
+use crate::blocking::blocking;
 use crate::sandbox::{Fingerprint, Sandbox};
 use crate::text::{Endings, NotText, TextFile, count_lines};
 use crate::{built, near, stamp};
@@ -16,9 +17,10 @@ pub fn read_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
     let read = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move {
-            match input.path.strip_prefix("blob:") {
-                Some(hash) => read_blob(&call, hash, &input).await,
-                None => read_path(&*sandbox, &call, &input).await,
+            if input.path.starts_with(BLOB) {
+                read_blob(&call, input).await
+            } else {
+                read_path(&*sandbox, &call, input).await
             }
         }
     };
@@ -47,20 +49,34 @@ struct Page {
     total: u64,
 }
 
-async fn read_path(sandbox: &dyn Sandbox, call: &Call, input: &Input) -> Result<String, ToolError> {
-    let read = sandbox.read(&call.permit, &input.path, LARGEST).await;
-    let file = match read {
+/// An answer, and what of the file it shows.
+struct Shown {
+    text: String,
+    /// Nothing when a change through UTF-8 would damage the file.
+    seen: Option<(Fingerprint, Page)>,
+}
+
+async fn read_path(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<String, ToolError> {
+    let file = match sandbox.read(&call.permit, &input.path, LARGEST).await {
         Ok(file) => file,
         Err(error) => return Err(near::explain(sandbox, &call.permit, &call.cx.cancel, error).await.into()),
     };
-    let text = match TextFile::decode(&file.bytes) {
+    let path = file.path.clone();
+    let shown = blocking(&call.cx.cancel, move |_| show(&file.bytes, &input)).await??;
+    // Only here, where somebody still waits for the answer, is it sure that the model sees it.
+    if let Some((print, page)) = &shown.seen {
+        stamp::add(&call.cx.slots, &path, print, &page.whole, page.total);
+    }
+    Ok(shown.text)
+}
+
+fn show(bytes: &[u8], input: &Input) -> Result<Shown, ToolError> {
+    let text = match TextFile::decode(bytes) {
         Ok(text) => text,
-        Err(NotText::OtherEncoding(at)) => return read_lossy(&file.bytes, at, input),
-        Err(not) => return Err(refusal(&input.path, file.bytes.len(), &not)),
+        Err(NotText::OtherEncoding(at)) => return show_lossy(bytes, at, input),
+        Err(not) => return Err(refusal(&input.path, bytes.len(), &not)),
     };
     let page = Page::of(&text.body, &input.path, input)?;
-    let print = Fingerprint::of(&file.bytes);
-    stamp::add(&call.cx.slots, &file.path, &print, &page.whole, page.total);
     let mut notes = vec![];
     if text.bom {
         notes.push("byte order mark");
@@ -73,29 +89,32 @@ async fn read_path(sandbox: &dyn Sandbox, call: &Call, input: &Input) -> Result<
     if !text.body.is_empty() && !text.body.ends_with('\n') {
         notes.push("no final newline");
     }
-    Ok(page.show(file.bytes.len(), &notes))
+    Ok(Shown { text: page.show(bytes.len(), &notes), seen: Some((Fingerprint::of(bytes), page)) })
 }
 
 /// Text in an old 8-bit encoding can be looked at, but a change through UTF-8 would damage it, so it gets no stamp.
-fn read_lossy(bytes: &[u8], at: usize, input: &Input) -> Result<String, ToolError> {
+fn show_lossy(bytes: &[u8], at: usize, input: &Input) -> Result<Shown, ToolError> {
     let page = Page::of(&String::from_utf8_lossy(bytes), &input.path, input)?;
     let note = format!(
         "not UTF-8, first at byte {at}; such bytes are shown as \u{fffd}. It cannot be changed with edit_file or write_file: convert or change it with bash, for example iconv or sed"
     );
-    Ok(page.show(bytes.len(), &[&note]))
+    Ok(Shown { text: page.show(bytes.len(), &[&note]), seen: None })
 }
 
-async fn read_blob(call: &Call, hash: &str, input: &Input) -> Result<String, ToolError> {
+async fn read_blob(call: &Call, input: Input) -> Result<String, ToolError> {
     let missing = || {
         ToolError::failed(format!(
             "There is no `{}` in this session. Copy the handle exactly from the shortened output, or run that tool again.",
             input.path
         ))
     };
-    let hash = BlobHash::parse(hash).ok_or_else(missing)?;
+    let hash = input.path.strip_prefix(BLOB).and_then(BlobHash::parse).ok_or_else(missing)?;
     let bytes = call.cx.blobs.get(&hash).await.map_err(ToolError::failed)?.ok_or_else(missing)?;
-    let page = Page::of(&String::from_utf8_lossy(&bytes), &input.path, input)?;
-    Ok(page.show(bytes.len(), &[]))
+    let work = move |_: &Cancel| {
+        let page = Page::of(&String::from_utf8_lossy(&bytes), &input.path, &input)?;
+        Ok(page.show(bytes.len(), &[]))
+    };
+    blocking(&call.cx.cancel, work).await?
 }
 
 fn refusal(path: &str, len: usize, not: &NotText) -> ToolError {
@@ -199,6 +218,7 @@ fn clip(line: &str) -> (&str, usize) {
     (&line[..end], line.len() - end)
 }
 
+const BLOB: &str = "blob:";
 const DESCRIPTION: &str = include_str!("../prompt/read_file.md");
 /// Larger files are looked at with programs that need not hold them.
 const LARGEST: u64 = 64 * 1024 * 1024;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use agent_core::ReadExtent;
 
+use crate::hint::hint;
 use crate::text::line_at;
 
 /// One replacement.
@@ -47,6 +48,10 @@ pub(crate) enum EditError {
     )]
     Overlapping { lines: String },
     #[error(
+        "`old` occurs {count} times, and with `new` in each place the file would be too large to read. Replace fewer places, or put less there."
+    )]
+    Large { count: usize },
+    #[error(
         "The text is on lines {from}-{to}, which you have not seen. Read them with read_file (offset {from}), then repeat the edit."
     )]
     Unseen { from: u64, to: u64 },
@@ -61,26 +66,35 @@ struct Plain {
 
 impl Draft {
     pub(crate) fn new(text: &str, seen: &ReadExtent) -> Self {
+        let known = |number: u64| match seen {
+            ReadExtent::Full => true,
+            ReadExtent::Lines(ranges) => {
+                let at = ranges.partition_point(|(_, to)| *to < number);
+                ranges.get(at).is_some_and(|(from, _)| *from <= number)
+            }
+        };
         let mut flags = Vec::with_capacity(text.len());
         for (line, number) in text.split_inclusive('\n').zip(1..) {
-            flags.extend(std::iter::repeat_n(seen.covers(number, number), line.len()));
+            flags.extend(std::iter::repeat_n(known(number), line.len()));
         }
         Self { text: text.to_owned(), seen: flags }
     }
 
     /// The changed text and which of its lines the model knows.
     pub(crate) fn finish(self) -> (String, ReadExtent) {
-        let mut extent = ReadExtent::Lines(Vec::new());
+        let mut runs: Vec<(u64, u64)> = Vec::new();
         let (mut at, mut all) = (0, true);
         for (line, number) in self.text.split_inclusive('\n').zip(1..) {
-            let known = self.seen[at..at + line.len()].iter().all(|seen| *seen);
+            let known = !self.seen[at..at + line.len()].contains(&false);
             at += line.len();
             all &= known;
-            if known {
-                extent = extent.with(number, number);
+            match runs.last_mut() {
+                _ if !known => {}
+                Some((_, to)) if *to + 1 == number => *to = number,
+                Some(_) | None => runs.push((number, number)),
             }
         }
-        (self.text, if all { ReadExtent::Full } else { extent })
+        (self.text, if all { ReadExtent::Full } else { ReadExtent::Lines(runs) })
     }
 
     /// Makes one edit, or changes nothing.
@@ -93,21 +107,12 @@ impl Draft {
             return Err(EditError::Same);
         }
         let plain = Plain::of(&self.text);
-        let found = occurrences(&plain.text, &old);
-        let lines = |found: &[usize]| numbers(found.iter().map(|at| line_at(&plain.text, *at)));
-        match found.as_slice() {
-            [] => return Err(EditError::Missing(hint(&plain.text, &old))),
-            [_] => {}
-            many if many.windows(2).any(|pair| pair[1] - pair[0] < old.len()) => {
-                return Err(EditError::Overlapping { lines: lines(many) });
-            }
-            many if !edit.replace_all => {
-                return Err(EditError::Several { count: many.len(), lines: lines(many) });
-            }
-            _ => {}
+        let places = plain.places(&old, edit)?;
+        let ranges: Vec<Range<usize>> = places.iter().map(|at| plain.original(*at..at + old.len())).collect();
+        let added = edit.new.len().saturating_sub(old.len()).saturating_mul(ranges.len());
+        if added > LARGEST.saturating_sub(self.text.len()) {
+            return Err(EditError::Large { count: ranges.len() });
         }
-        let ranges = found.iter().map(|at| plain.original(*at..at + old.len()));
-        let ranges: Vec<Range<usize>> = ranges.collect();
         if let Some(unseen) = ranges.iter().find(|range| self.seen[(*range).clone()].contains(&false)) {
             let (from, to) = (line_at(&self.text, unseen.start), line_at(&self.text, unseen.end - 1));
             return Err(EditError::Unseen { from, to });
@@ -120,9 +125,10 @@ impl Draft {
     fn replace(&mut self, ranges: &[Range<usize>], edit: &Edit) {
         let mut text = String::with_capacity(self.text.len());
         let mut seen = Vec::with_capacity(self.seen.len());
+        let mut endings = Nearest::new(&self.text);
         let mut done = 0;
         for range in ranges {
-            let (kept, new) = self.fitted(range, edit);
+            let (kept, new) = self.fitted(range, edit, &mut endings);
             text.push_str(&self.text[done..kept.start]);
             seen.extend_from_slice(&self.seen[done..kept.start]);
             text.push_str(&new);
@@ -137,7 +143,7 @@ impl Draft {
     /// The part of a range that really changes, and the new text for it in the line endings of the place.
     ///
     /// Whole lines that `old` and `new` share at both ends keep the endings they have, which may be mixed.
-    fn fitted(&self, range: &Range<usize>, edit: &Edit) -> (Range<usize>, String) {
+    fn fitted(&self, range: &Range<usize>, edit: &Edit, endings: &mut Nearest<'_>) -> (Range<usize>, String) {
         let matched = &self.text[range.clone()];
         let new: Vec<&str> = edit.new.split_inclusive('\n').collect();
         let lines: Vec<&str> = matched.split_inclusive('\n').collect();
@@ -150,7 +156,7 @@ impl Draft {
         let start = range.start + bytes(&lines[..head]);
         let end = range.end - bytes(&lines[lines.len() - tail..]);
         let new = new[head..new.len() - tail].concat();
-        let windows = self.windows_at(start);
+        let windows = endings.windows_at(start);
         let new = match (windows, edit.old.contains("\r\n")) {
             (true, _) => new.replace("\r\n", "\n").replace('\n', "\r\n"),
             // The model wrote an ending that this file does not have, and got its match in spite of it.
@@ -159,12 +165,29 @@ impl Draft {
         };
         (start..end, new)
     }
+}
+
+/// The line ending nearest to places that are asked for in ascending order, so that a text is gone through once.
+struct Nearest<'t> {
+    text: &'t str,
+    /// The ending found for the last place.
+    next: Option<usize>,
+    last: Option<usize>,
+}
+
+impl<'t> Nearest<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, next: text.find('\n'), last: text.rfind('\n') }
+    }
 
     /// Whether the line ending at or after a place, or else the last one before it, is `\r\n`.
-    fn windows_at(&self, at: usize) -> bool {
-        let next = self.text[at..].find('\n').map(|offset| at + offset);
-        let end = next.or_else(|| self.text[..at].rfind('\n'));
-        end.is_some_and(|end| self.text[..end].ends_with('\r'))
+    fn windows_at(&mut self, at: usize) -> bool {
+        if self.last.is_some_and(|last| last < at) {
+            self.next = self.last;
+        } else if self.next.is_some_and(|next| next < at) {
+            self.next = self.text[at..].find('\n').map(|offset| at + offset);
+        }
+        self.next.is_some_and(|end| self.text[..end].ends_with('\r'))
     }
 }
 
@@ -184,6 +207,21 @@ impl Plain {
         plain
     }
 
+    /// Where the edit is to be made: one place, or with replace_all every one.
+    fn places(&self, old: &str, edit: &Edit) -> Result<Vec<usize>, EditError> {
+        let (found, overlap) = occurrences(&self.text, old);
+        if found.is_empty() {
+            return Err(EditError::Missing(hint(&self.text, old)));
+        }
+        if overlap {
+            return Err(EditError::Overlapping { lines: lines_of(&self.text, &found) });
+        }
+        if found.len() > 1 && !edit.replace_all {
+            return Err(EditError::Several { count: found.len(), lines: lines_of(&self.text, &found) });
+        }
+        Ok(found)
+    }
+
     /// The range of the original text; a `\r\n` is taken whole or not at all.
     fn original(&self, range: Range<usize>) -> Range<usize> {
         let shifted = |at: usize| at + self.returns.partition_point(|newline| *newline < at);
@@ -191,21 +229,38 @@ impl Plain {
     }
 }
 
-/// Where a text occurs, overlapping occurrences too.
-fn occurrences(text: &str, wanted: &str) -> Vec<usize> {
+/// Where a text occurs, and whether two of the places overlap; then only the first of them are looked for, because
+/// each costs a look at the whole of what is wanted.
+fn occurrences(text: &str, wanted: &str) -> (Vec<usize>, bool) {
     let step = wanted.chars().next().map_or(1, char::len_utf8);
-    let mut found = Vec::new();
+    let (mut found, mut overlap): (Vec<usize>, bool) = (Vec::new(), false);
     let mut from = 0;
-    while let Some(at) = text[from..].find(wanted) {
-        found.push(from + at);
-        from += at + step;
+    while let Some(offset) = text[from..].find(wanted) {
+        let at = from + offset;
+        overlap |= found.last().is_some_and(|last| at - last < wanted.len());
+        found.push(at);
+        if overlap && found.len() >= ENOUGH {
+            break;
+        }
+        from = at + step;
     }
-    found
+    (found, overlap)
 }
 
-fn numbers(lines: impl Iterator<Item = u64>) -> String {
-    let mut lines: Vec<u64> = lines.collect();
-    lines.dedup();
+/// The lines of ascending places, the first few of them.
+fn lines_of(text: &str, places: &[usize]) -> String {
+    let mut lines: Vec<u64> = Vec::new();
+    let (mut from, mut line) = (0, 1);
+    for place in places {
+        line += line_at(&text[from..], place - from) - 1;
+        from = *place;
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+        if lines.len() > SHOWN {
+            break;
+        }
+    }
     let shown = lines.iter().take(SHOWN).map(u64::to_string).collect::<Vec<_>>().join(", ");
     if lines.len() > SHOWN { format!("{shown}, …") } else { shown }
 }
@@ -216,78 +271,12 @@ fn bare(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// What helps after a miss: pasted line numbers, other white space, or the lines that are most alike.
-fn hint(text: &str, old: &str) -> String {
-    if let Some(stripped) = without_line_numbers(old) {
-        let at = text
-            .find(&stripped)
-            .map_or_else(String::new, |at| format!(" Without them it is on line {}.", line_at(text, at)));
-        return format!(
-            " It seems to hold the line numbers that read_file puts before each line; leave out each number and the tab after it.{at}"
-        );
-    }
-    if let Some(line) = but_for_white_space(text, old) {
-        return format!(
-            " Line {line} has the same words with other white space; copy it exactly, with its tabs and spaces."
-        );
-    }
-    let near = nearest(text, old);
-    if near.is_empty() {
-        return " Nothing in the file is like it; read the file again and copy the text from there."
-            .to_owned();
-    }
-    let shown = near.iter().map(|(number, line)| format!("\n{number:>6}\t{line}")).collect::<String>();
-    format!(" Nearest lines:{shown}\nCopy the text exactly from the file and try again.")
-}
-
-fn without_line_numbers(old: &str) -> Option<String> {
-    let strip = |line: &str| -> Option<String> {
-        let (number, rest) = line.split_once('\t')?;
-        number.trim_start().parse::<u64>().ok().map(|_| rest.to_owned())
-    };
-    let lines: Option<Vec<String>> = old.split_inclusive('\n').map(strip).collect();
-    lines.map(|lines| lines.concat())
-}
-
-/// The line where `old` begins when white space at the ends of lines does not count.
-fn but_for_white_space(text: &str, old: &str) -> Option<usize> {
-    let wanted: Vec<&str> = old.trim().lines().map(str::trim).collect();
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    if wanted.is_empty() {
-        return None;
-    }
-    lines.windows(wanted.len()).position(|window| window == wanted).map(|at| at + 1)
-}
-
-/// At most three lines that are most like the first words of `old`, in the order of the file.
-fn nearest<'t>(text: &'t str, old: &str) -> Vec<(usize, &'t str)> {
-    let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return Vec::new() };
-    let wanted: String = wanted.chars().take(COMPARED).collect();
-    let lines = text.lines().enumerate().take(LOOKED_AT).map(|(at, line)| (at + 1, line.trim()));
-    let alike = lines.filter_map(|(number, line)| Some((alike(&wanted, line)?, number)));
-    let mut best: Vec<(u32, usize)> = alike.collect();
-    best.sort_unstable_by_key(|(score, number)| (std::cmp::Reverse(*score), *number));
-    best.truncate(3);
-    best.sort_unstable_by_key(|(_, number)| *number);
-    let line = |number: usize| text.lines().nth(number - 1).unwrap_or_default();
-    let clip = |line: &'t str| &line[..agent_core::floor_boundary(line, COMPARED)];
-    best.into_iter().map(|(_, number)| (number, clip(line(number)))).collect()
-}
-
-/// How alike two lines are in thousandths, when they are alike enough to be worth showing.
-fn alike(wanted: &str, line: &str) -> Option<u32> {
-    let length = line.len();
-    if length * 3 < wanted.len() || wanted.len() * 3 < length {
-        return None;
-    }
-    let ratio = similar::TextDiff::from_chars(wanted, line).ratio();
-    (ratio >= 0.5).then_some((ratio * 1000.0) as u32)
-}
-
+/// Places listed in an error.
 const SHOWN: usize = 10;
-const COMPARED: usize = 200;
-/// Comparing is slow, and a hint is not worth seconds.
-const LOOKED_AT: usize = 20_000;
+/// Places that overlap are not replaced, so this many of them tell enough.
+const ENOUGH: usize = 1_000;
+/// As much as read_file can show.
+const LARGEST: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -321,6 +310,47 @@ mod tests {
         assert_eq!(draft.apply(&edit), Err(EditError::Unseen { from: 2, to: 3 }));
     }
 
+    /// In the time this takes, work that grows with the square of a text would not come far.
+    fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (ended, ends) = std::sync::mpsc::channel();
+        std::thread::spawn(move || ended.send(work()).unwrap());
+        ends.recv_timeout(std::time::Duration::from_secs(40)).expect("it ends in time")
+    }
+
+    #[test]
+    fn many_places_in_a_large_text_cost_one_pass() {
+        let (one_line, lines) = ("ab".repeat(1_000_000), "ab\n".repeat(1_000_000));
+        let several = in_time(move || apply(&lines, "a", "x"));
+        assert_eq!(
+            several,
+            Err(EditError::Several {
+                count: 1_000_000,
+                lines: "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …".to_owned()
+            })
+        );
+        let every = |text: String, old: &str, new: String| {
+            let edit = Edit { old: old.to_owned(), new, replace_all: true };
+            in_time(move || {
+                let mut draft = Draft::new(&text, &ReadExtent::Full);
+                draft.apply(&edit).map(|()| draft.finish().0.len())
+            })
+        };
+        assert_eq!(every(one_line.clone(), "a", "cd".to_owned()), Ok(3_000_000));
+        let large = EditError::Large { count: 1_000_000 };
+        assert_eq!(every(one_line, "a", "x".repeat(100_000)), Err(large));
+        let overlapping = EditError::Overlapping { lines: "1".to_owned() };
+        assert_eq!(every("a".repeat(4_000_000), &"a".repeat(50_000), String::new()), Err(overlapping));
+    }
+
+    #[test]
+    fn lines_known_in_many_parts_cost_one_pass() {
+        let text = "x\n".repeat(300_000);
+        let odd: Vec<(u64, u64)> = (0..150_000).map(|half| (2 * half + 1, 2 * half + 1)).collect();
+        let extent = ReadExtent::Lines(odd.clone());
+        let (after, seen) = in_time(move || Draft::new(&text, &extent).finish());
+        assert_eq!((after.len(), seen), (600_000, ReadExtent::Lines(odd)));
+    }
+
     proptest! {
         /// Whatever the endings: the words change as asked, and no ending outside the change does.
         #[test]
@@ -342,6 +372,16 @@ mod tests {
             prop_assert_eq!(&after[..before_it], &text[..before_it]);
             let behind: usize = text.split_inclusive('\n').skip(to.max(from + 1)).map(str::len).sum();
             prop_assert_eq!(&after[after.len() - behind..], &text[text.len() - behind..]);
+        }
+
+        #[test]
+        fn the_nearest_ending_is_found_in_one_pass(text in "[a\r\n]{0,30}", mut places in proptest::collection::vec(0usize..31, 0..8)) {
+            places.sort_unstable();
+            let mut nearest = Nearest::new(&text);
+            for at in places.into_iter().filter(|at| *at <= text.len()) {
+                let end = text[at..].find('\n').map(|offset| at + offset).or_else(|| text[..at].rfind('\n'));
+                prop_assert_eq!(nearest.windows_at(at), end.is_some_and(|end| text[..end].ends_with('\r')));
+            }
         }
 
         #[test]

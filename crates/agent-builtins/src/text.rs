@@ -100,10 +100,13 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<&'static str> {
     let pairs = sample.chunks_exact(2);
     let (count, zero) = (pairs.len(), |side: usize| pairs.clone().filter(|pair| pair[side] == 0).count());
     let (first, second) = (zero(0), zero(1));
-    match () {
-        () if count >= 4 && first == 0 && second * 10 >= count * 9 => Some("little-endian"),
-        () if count >= 4 && second == 0 && first * 10 >= count * 9 => Some("big-endian"),
-        () => None,
+    let most = |zeros: usize| count >= 4 && zeros * 10 >= count * 9;
+    if first == 0 && most(second) {
+        Some("little-endian")
+    } else if second == 0 && most(first) {
+        Some("big-endian")
+    } else {
+        None
     }
 }
 

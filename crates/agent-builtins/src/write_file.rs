@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_core::ReadExtent;
+use agent_core::{Cancel, ReadExtent};
 use agent_tools::config::Call;
-use agent_tools::{Access, Tool, ToolConfig, ToolError};
+use agent_tools::{Access, SlotsHandle, Tool, ToolConfig, ToolError};
 
+use crate::blocking::blocking;
 use crate::sandbox::{Expect, FileBytes, FileWrite, Fingerprint, Sandbox, SandboxError};
 use crate::stamp::{self, Known};
 use crate::text::{TextFile, count_lines};
@@ -35,23 +36,38 @@ async fn write(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<Strin
         Err(SandboxError::NotFound { .. }) => None,
         Err(other) => return Err(other.into()),
     };
-    let expect = match &existing {
-        Some(file) => Expect::Same(may_replace(call, &input.path, file)?),
+    let done = if existing.is_some() { "Replaced" } else { "Created" };
+    let (named, slots) = (input.path.clone(), call.cx.slots.clone());
+    let work = move |_: &Cancel| ready(&slots, input, existing.as_ref());
+    let Ready { write, print, lines } = blocking(&call.cx.cancel, work).await??;
+    let path = sandbox.write(&call.permit, write).await?;
+    let bytes = print.len;
+    stamp::set(&call.cx.slots, &path, &print, ReadExtent::Full);
+    Ok(format!("{done} `{named}`: {lines} lines, {bytes} bytes."))
+}
+
+/// A write that may be made.
+struct Ready {
+    write: FileWrite,
+    print: Fingerprint,
+    lines: u64,
+}
+
+fn ready(slots: &SlotsHandle, input: Input, existing: Option<&FileBytes>) -> Result<Ready, ToolError> {
+    let expect = match existing {
+        Some(file) => Expect::Same(may_replace(slots, &input.path, file)?),
         None => Expect::Absent,
     };
     let print = Fingerprint::of(input.content.as_bytes());
-    let size = format!("{} lines, {} bytes", count_lines(&input.content), print.len);
-    let bytes = input.content.into_bytes();
-    let path = sandbox.write(&call.permit, FileWrite { path: input.path.clone(), bytes, expect }).await?;
-    stamp::set(&call.cx.slots, &path, &print, ReadExtent::Full);
-    let done = if existing.is_some() { "Replaced" } else { "Created" };
-    Ok(format!("{done} `{}`: {size}.", input.path))
+    let lines = count_lines(&input.content);
+    let write = FileWrite { path: input.path, bytes: input.content.into_bytes(), expect };
+    Ok(Ready { write, print, lines })
 }
 
 /// The content that may be replaced: known in full and unchanged.
-fn may_replace(call: &Call, path: &str, file: &FileBytes) -> Result<Fingerprint, ToolError> {
+fn may_replace(slots: &SlotsHandle, path: &str, file: &FileBytes) -> Result<Fingerprint, ToolError> {
     let now = Fingerprint::of(&file.bytes);
-    let refused = match stamp::known(&call.cx.slots, &file.path, &now) {
+    let refused = match stamp::known(slots, &file.path, &now) {
         Known::Current(ReadExtent::Full) => return Ok(now),
         Known::Stale => stamp::stale(path),
         Known::Current(ReadExtent::Lines(_)) => format!(

@@ -14,6 +14,7 @@ mod edit_file;
 mod escapes;
 mod glob;
 mod grep;
+mod memory;
 mod read_file;
 mod sandbox;
 mod support;

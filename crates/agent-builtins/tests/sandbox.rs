@@ -1,13 +1,17 @@
-//! The sandbox itself: the last look before a file is put in place (case T09).
+//! The sandbox itself: what a permit covers, and the last look before a file is put in place (cases A02, T09).
 
-use agent_builtins::sandbox::{Expect, FileWrite, Fingerprint};
-use agent_builtins::{Sandbox as _, SandboxError};
+use std::time::Duration;
+
+use agent_builtins::{ExitReason, Expect, FileWrite, Fingerprint, Sandbox as _, SandboxError, ShellCommand};
+use agent_builtins::{Search, Walk};
+use agent_core::Cancel;
+use agent_tools::{Access, ToolError};
 
 use crate::support::{Bench, remove};
 
 async fn write(bench: &Bench, expect: Expect) -> Result<String, SandboxError> {
     let write = FileWrite { path: "f".to_owned(), bytes: b"new".to_vec(), expect };
-    bench.sandbox.write(&bench.permit(), write).await
+    bench.sandbox.write(&bench.permit("write_file"), write).await
 }
 
 fn files(bench: &Bench) -> usize {
@@ -49,7 +53,50 @@ async fn of_two_writers_at_once_one_is_told() {
 async fn a_file_above_the_limit_is_not_loaded() {
     let bench = Bench::new();
     bench.put("f", "12345");
-    let read = async |limit| bench.sandbox.read(&bench.permit(), "f", limit).await.map(|file| file.bytes);
+    let read =
+        async |limit| bench.sandbox.read(&bench.permit("read_file"), "f", limit).await.map(|file| file.bytes);
     assert_eq!(read(5).await.unwrap(), b"12345");
     assert!(matches!(read(4).await, Err(SandboxError::TooLarge { len: 5, limit: 4, .. })));
+}
+
+/// Tries every effect with the permit of this tool: whether it wrote, and whether it ran.
+async fn effects(tool: &str) -> (bool, bool) {
+    let bench = Bench::new();
+    bench.put("f", "old");
+    let (permit, cancel, sandbox) = (bench.permit(tool), Cancel::new(), &bench.sandbox);
+    assert!(sandbox.read(&permit, "f", 10).await.is_ok(), "{tool} reads");
+    assert!(sandbox.walk(&permit, Walk::default(), &cancel).await.is_ok(), "{tool} lists");
+    assert!(sandbox.search(&permit, Search::default(), &cancel).await.is_ok(), "{tool} searches");
+    let write = FileWrite { path: "new".to_owned(), bytes: Vec::new(), expect: Expect::Absent };
+    let wrote = sandbox.write(&permit, write).await;
+    let timeout = Duration::from_secs(10);
+    let command = ShellCommand { command: "touch ran".to_owned(), cwd: String::new(), timeout };
+    let ran = sandbox.run(&permit, command, &cancel).await;
+    for (refused, what) in [(wrote.as_ref().err(), "new"), (ran.as_ref().err(), "ran")] {
+        let refused = refused.map(|error| matches!(error, SandboxError::Permit(_)));
+        assert_eq!(
+            (refused, bench.exists(what)),
+            if bench.exists(what) { (None, true) } else { (Some(true), false) }
+        );
+    }
+    let exit = ran.ok().map(|output| output.exit);
+    assert!(matches!(exit, None | Some(ExitReason::Code(0))), "{exit:?}");
+    (wrote.is_ok(), exit.is_some())
+}
+
+#[tokio::test]
+async fn a_permit_covers_the_effects_its_tool_declared_and_no_other() {
+    assert_eq!(effects("read_file").await, (false, false));
+    assert_eq!(effects("grep").await, (false, false));
+    assert_eq!(effects("todo").await, (false, false));
+    assert_eq!(effects("edit_file").await, (true, false));
+    assert_eq!(effects("bash").await, (true, true));
+}
+
+#[tokio::test]
+async fn a_refused_permit_stays_a_typed_error() {
+    let bench = Bench::new();
+    let write = FileWrite { path: "f".to_owned(), bytes: Vec::new(), expect: Expect::Absent };
+    let refused = ToolError::from(bench.sandbox.write(&bench.permit("glob"), write).await.unwrap_err());
+    assert!(matches!(refused, ToolError::BeyondAccess { declared: Access::Read, effect: Access::Edit }));
 }

@@ -77,16 +77,28 @@ impl Bench {
     }
 
     pub(crate) async fn call(&self, name: &str, input: &Value) -> Result<String, ToolError> {
-        let input = RawJson::of(input).unwrap();
-        let tool = self.tools.iter().find(|tool| tool.card().name() == name).unwrap();
-        let permit = permit(&**tool, &input);
-        tool.run(&self.cx, permit, &input).await.map(|output| output.plain())
+        call(&self.tools, &self.cx, name, input).await
     }
 
-    /// Leave for an effect on the sandbox itself.
-    pub(crate) fn permit(&self) -> Permit {
-        permit(&*self.tools[0], &RawJson::empty_object())
+    /// Permission for an effect on the sandbox itself, as this tool would get it.
+    pub(crate) fn permit(&self, name: &str) -> Permit {
+        permit(named(&self.tools, name), &RawJson::empty_object())
     }
+}
+
+/// Calls one of these tools.
+pub(crate) async fn call(
+    tools: &[Arc<dyn Tool>],
+    cx: &ToolCx,
+    name: &str,
+    input: &Value,
+) -> Result<String, ToolError> {
+    let (tool, input) = (named(tools, name), RawJson::of(input).unwrap());
+    tool.run(cx, permit(tool, &input), &input).await.map(|output| output.plain())
+}
+
+fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {
+    &**tools.iter().find(|tool| tool.card().name() == name).unwrap()
 }
 
 fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {

@@ -28,6 +28,7 @@ pub(crate) enum Command {
 #[derive(Debug, Parser)]
 pub(crate) struct RunArgs {
     /// What the agent is to do
+    #[arg(allow_hyphen_values = true)]
     pub(crate) prompt: String,
     /// The model, as PROVIDER/NAME
     #[arg(long, default_value = "anthropic/claude-opus-5-5")]

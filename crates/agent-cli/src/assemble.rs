@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use agent::{
     Agent, AgentBuilder, AllowAll, AnthropicConfig, AnthropicModel, ApiKey, LocalSandbox, NobodyToAsk,
-    Permissions, SqliteStore, StopConditionExt, ToolSet, WithModel, builtins, step_count, tool_called,
+    Permissions, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, step_count,
+    tool_called,
 };
+
+use agent_core::COMPLETE_TOOL;
 
 use crate::args::{AskMode, RunArgs};
 use crate::ask::TerminalAsker;
@@ -15,8 +18,9 @@ use crate::env;
 use crate::error::CliError;
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
-/// A server of one's own needs no key, but its clients send one.
-const LOCAL_KEY: &str = "local";
+/// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
+/// blacked out.
+const LOCAL_KEY: &str = "no-key-for-a-server-on-this-machine";
 /// The file that a store keeps its sessions in.
 const DATABASE: &str = "sessions.db";
 
@@ -30,10 +34,10 @@ pub(crate) struct Base<'a> {
 }
 
 /// The agent of `agent run`.
-pub(crate) fn agent(args: &RunArgs) -> Result<Agent, CliError> {
+pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
     let base = Base {
-        model: model(args)?,
+        model: model(args, key)?,
         workspace: &args.cwd,
         data: &data,
         permissions: Permissions { mode: args.permission_mode.into(), ..Permissions::default() },
@@ -42,8 +46,8 @@ pub(crate) fn agent(args: &RunArgs) -> Result<Agent, CliError> {
     let builder = builder(base)?;
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => builder.asker(TerminalAsker),
-        AskMode::Deny => builder.asker(NobodyToAsk::default()),
-        AskMode::Allow => builder.asker(AllowAll::default()),
+        AskMode::Deny => builder.asker(NobodyToAsk),
+        AskMode::Allow => builder.asker(AllowAll),
     };
     Ok(builder.build()?)
 }
@@ -51,15 +55,33 @@ pub(crate) fn agent(args: &RunArgs) -> Result<Agent, CliError> {
 /// Built-in tools on the workspace, sessions on disk, the program's own instructions.
 pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliError> {
     let sandbox = LocalSandbox::open(base.workspace)?.env(env::vars());
-    let place = format!("The workspace is {}. Paths are relative to it.", sandbox.path().display());
+    let place = place(sandbox.path());
     let tools = ToolSet::builder().extend(builtins::all(Arc::new(sandbox))).freeze()?;
     let store = SqliteStore::open(base.data)?;
     let builder = Agent::builder().model(base.model).store(store).tools(tools);
-    let stop = step_count(base.max_steps).or(tool_called("complete"));
+    let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     Ok(builder.system(SYSTEM).system(place).permissions(base.permissions).stop(stop))
 }
 
-fn model(args: &RunArgs) -> Result<AnthropicModel, CliError> {
+/// What the model is told of its workspace. A session keeps it, like all of its system prompt.
+fn place(workspace: &Path) -> String {
+    format!("The workspace is {}. Paths are relative to it.", workspace.display())
+}
+
+/// Refuses to go on with a session in another directory than it began in: its paths and what it read would be wrong.
+pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<(), CliError> {
+    let Some(store) = stored(args.data.data_dir.clone())? else { return Ok(()) };
+    let Some(record) = store.load(id).await? else { return Ok(()) };
+    let now = place(LocalSandbox::open(&args.cwd)?.path());
+    match record.meta.system.last() {
+        Some(began) if began.text() != now => {
+            Err(CliError::OtherWorkspace { session: id.clone(), began: began.text().to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn model(args: &RunArgs, key: Option<String>) -> Result<AnthropicModel, CliError> {
     let name = match args.model.split_once('/') {
         Some(("anthropic", name)) if !name.is_empty() => name.to_owned(),
         _ => return Err(CliError::Model { given: args.model.clone() }),
@@ -68,24 +90,12 @@ fn model(args: &RunArgs) -> Result<AnthropicModel, CliError> {
     if let Some(base_url) = args.base_url.clone().or_else(|| env::var("ANTHROPIC_BASE_URL")) {
         config.base_url = base_url;
     }
-    config.api_key = match env::var("ANTHROPIC_API_KEY") {
+    config.api_key = match key {
         Some(key) => ApiKey::new(key),
-        None if is_local(&config.base_url) => ApiKey::new(LOCAL_KEY),
+        None if agent_providers::is_loopback(&config.base_url) => ApiKey::new(LOCAL_KEY),
         None => return Err(CliError::NoKey),
     };
     Ok(AnthropicModel::new(config)?)
-}
-
-/// Whether the address is on this machine.
-fn is_local(base_url: &str) -> bool {
-    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let host = host.split(['/', '?']).next().unwrap_or_default();
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let name = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {
@@ -105,23 +115,4 @@ pub(crate) fn stored(data_dir: Option<PathBuf>) -> Result<Option<SqliteStore>, C
         return Ok(None);
     }
     Ok(Some(SqliteStore::open(&data)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_this_machine() {
-        for local in
-            ["http://127.0.0.1:11434", "http://localhost/v1", "http://[::1]:8080/", "http://user@localhost:1"]
-        {
-            assert!(is_local(local), "{local}");
-        }
-        for far in
-            ["https://api.anthropic.com", "http://127.0.0.1.example.com", "http://localhost.example.com", ""]
-        {
-            assert!(!is_local(far), "{far}");
-        }
-    }
 }

@@ -46,6 +46,10 @@ pub(crate) enum CliError {
     BlankPrompt,
     #[error("there is no session {0}; `agent sessions list` shows those there are")]
     NoSession(SessionId),
+    #[error(
+        "session {session} began elsewhere ({began}); go on there with --cwd, or begin another session for this directory"
+    )]
+    OtherWorkspace { session: SessionId, began: String },
     #[error(transparent)]
     History(#[from] agent_core::history::UnreadableEntry),
     #[error("--ask prompt needs a terminal on standard input; use --ask deny or --ask allow")]
@@ -82,6 +86,7 @@ impl CliError {
             | Self::Id(_)
             | Self::BlankPrompt
             | Self::NoTerminal
+            | Self::OtherWorkspace { .. }
             | Self::Format { .. }
             | Self::Header { .. }
             | Self::KeepNotEmpty(_)

@@ -6,6 +6,7 @@ mod assemble;
 mod cmd;
 mod env;
 mod error;
+mod secret;
 mod show;
 
 use std::io::Write;
@@ -19,19 +20,21 @@ use crate::error::CliError;
 fn main() -> ExitCode {
     let args = Args::parse();
     start_log();
+    // Before anything else runs: it may start the program again.
+    let key = if matches!(args.command, Command::Run(_)) { secret::take_key() } else { None };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return complain(&CliError::Runtime(error)),
     };
-    let ended = runtime.block_on(dispatch(args.command));
+    let ended = runtime.block_on(dispatch(args.command, key));
     // A thread may still wait for an answer on the terminal; it is not waited for.
     runtime.shutdown_background();
     ended.unwrap_or_else(|error| complain(&error))
 }
 
-async fn dispatch(command: Command) -> Result<ExitCode, CliError> {
+async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, CliError> {
     match command {
-        Command::Run(args) => cmd::run::run(args).await,
+        Command::Run(args) => cmd::run::run(args, key).await,
         Command::Demo(args) => cmd::demo::demo(args).await,
         Command::Sessions(args) => match args.command {
             SessionsCommand::List(args) => cmd::sessions::list(args).await,

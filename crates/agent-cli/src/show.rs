@@ -33,7 +33,7 @@ impl<W: Write> TextScreen<W> {
     /// One line of its own.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
-        writeln!(self.out, "{text}")
+        writeln!(self.out, "{}", plain(text))
     }
 
     fn words(&mut self, text: &str) -> io::Result<()> {

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RawJson, Text};
 
+/// The tool whose call completes the work (requirement L5): the turn then ends as completed.
+pub const COMPLETE_TOOL: &str = "complete";
+
 /// One block of the system prompt. The system is an ordered list of blocks, not a message (requirement M1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::step::{Parts, Repair, disambiguate};
-use crate::{CallId, EntryId, HistoryView, PendingStep, RawJson, Response, StepRecord, Text, UserMessage};
+use crate::step::{MISSING_RESULT, Parts, Repair, disambiguate};
+use crate::{
+    CallId, EntryId, HistoryView, PendingStep, RawJson, Response, StepRecord, Text, ToolOutput, UserMessage,
+};
 
 /// The log of a session. It grows; nothing in it can be changed or taken out (requirement M2).
 #[derive(Debug, Clone, Default)]
@@ -106,15 +108,8 @@ pub enum HistoryError {
 
 /// The prompt of one model call while it is put together: the history as it stands and words for this call only.
 ///
-/// It borrows the history, so the history cannot grow until the draft is gone:
-///
-/// ```compile_fail
-/// # use agent_core::{Entry, History, UserMessage};
-/// let mut history = History::new();
-/// let draft = history.draft();
-/// history.push(Entry::User(UserMessage::text("too early").unwrap())).unwrap();
-/// drop(draft);
-/// ```
+/// It borrows the history, so the history cannot grow until the draft is gone
+/// (`tests/compile_fail/grow_while_drafting.rs`).
 #[derive(Debug)]
 pub struct Draft<'h> {
     view: HistoryView<'h>,
@@ -129,25 +124,8 @@ impl History {
 
     /// Appends an entry.
     pub fn push(&mut self, entry: Entry) -> Result<EntryId, HistoryError> {
-        let id = EntryId::at(self.entries.len());
-        match &entry {
-            Entry::Step(step) => {
-                if let Some((call, _)) = step.pairs().find(|(call, _)| self.calls.contains(&call.id)) {
-                    return Err(HistoryError::DuplicateCall(call.id.clone()));
-                }
-                self.calls.extend(step.pairs().map(|(call, _)| call.id.clone()));
-            }
-            Entry::Boundary(rewrite) => {
-                self.check_boundary(rewrite, id)?;
-                match rewrite {
-                    Rewrite::Summary { .. } => self.summary = Some(id),
-                    Rewrite::Cleared { .. } => self.cleared = Some(id),
-                }
-            }
-            Entry::User(_) | Entry::Note(_) => {}
-        }
-        self.entries.push(entry);
-        Ok(id)
+        self.check(&entry)?;
+        Ok(self.append(entry))
     }
 
     /// Turns what a model said into a step of this history: calls get ids of their own (case M01).
@@ -161,8 +139,8 @@ impl History {
     ///
     /// The stored bytes stay as they are. An entry that is not readable at all is an error that names it.
     pub fn load(stored: &[RawJson]) -> Result<(Self, Vec<(EntryId, Repair)>), UnreadableEntry> {
-        let mut history = Self::new();
         let mut repairs = Vec::new();
+        let mut history = Self::new();
         for (position, raw) in stored.iter().enumerate() {
             let id = EntryId::at(position);
             let entry = match raw.to::<Entry>() {
@@ -176,9 +154,19 @@ impl History {
                     Entry::Step(step)
                 }
             };
-            history.push_loaded(id, entry, &mut repairs);
+            history.append_mended(entry, &mut repairs);
         }
         Ok((history, repairs))
+    }
+
+    /// Builds a history from entries that came from elsewhere, mending what breaks the rules and saying so.
+    pub fn mended(entries: Vec<Entry>) -> (Self, Vec<(EntryId, Repair)>) {
+        let mut repairs = Vec::new();
+        let mut history = Self::new();
+        for entry in entries {
+            history.append_mended(entry, &mut repairs);
+        }
+        (history, repairs)
     }
 
     /// A view that lends every entry.
@@ -216,47 +204,77 @@ impl History {
         (at(self.summary), at(self.cleared))
     }
 
+    fn check(&self, entry: &Entry) -> Result<(), HistoryError> {
+        match entry {
+            Entry::Step(step) => {
+                let taken = step.pairs().find(|(call, _)| self.calls.contains(&call.id));
+                taken.map_or(Ok(()), |(call, _)| Err(HistoryError::DuplicateCall(call.id.clone())))
+            }
+            Entry::Boundary(rewrite) => self.check_boundary(rewrite),
+            Entry::User(_) | Entry::Note(_) => Ok(()),
+        }
+    }
+
     /// A boundary reaches at least as far as the newest of its kind and no further than the end.
-    fn check_boundary(&self, rewrite: &Rewrite, end: EntryId) -> Result<(), HistoryError> {
+    fn check_boundary(&self, rewrite: &Rewrite) -> Result<(), HistoryError> {
         let (summary, cleared) = self.boundaries();
         let newest = match rewrite {
             Rewrite::Summary { .. } => summary,
             Rewrite::Cleared { .. } => cleared,
         };
         let given = rewrite.reach();
+        let most = EntryId::at(self.entries.len());
         let least = newest.map_or(EntryId::at(0), |(_, newest)| newest.reach());
-        if given < least || given > end {
-            return Err(HistoryError::Boundary { given, least, most: end });
+        if given < least || given > most {
+            return Err(HistoryError::Boundary { given, least, most });
         }
         Ok(())
     }
 
-    fn push_loaded(&mut self, id: EntryId, entry: Entry, repairs: &mut Vec<(EntryId, Repair)>) {
-        let Err(error) = self.push(entry.clone()) else { return };
-        match (error, entry) {
-            (HistoryError::DuplicateCall(_), Entry::Step(step)) => {
+    /// Appends an entry that was checked.
+    fn append(&mut self, entry: Entry) -> EntryId {
+        let id = EntryId::at(self.entries.len());
+        match &entry {
+            Entry::Step(step) => self.calls.extend(step.pairs().map(|(call, _)| call.id.clone())),
+            Entry::Boundary(Rewrite::Summary { .. }) => self.summary = Some(id),
+            Entry::Boundary(Rewrite::Cleared { .. }) => self.cleared = Some(id),
+            Entry::User(_) | Entry::Note(_) => {}
+        }
+        self.entries.push(entry);
+        id
+    }
+
+    fn append_mended(&mut self, entry: Entry, repairs: &mut Vec<(EntryId, Repair)>) {
+        let id = EntryId::at(self.entries.len());
+        match (self.check(&entry), entry) {
+            (Ok(()), entry) => {
+                self.append(entry);
+            }
+            (Err(_), Entry::Step(step)) => {
                 let (step, renamed) = self.renamed(&step);
                 repairs.extend(renamed.into_iter().map(|repair| (id, repair)));
-                self.calls.extend(step.pairs().map(|(call, _)| call.id.clone()));
-                self.entries.push(Entry::Step(step));
+                self.append(Entry::Step(step));
             }
             // A boundary that reaches nowhere keeps its place in the log and does not render.
-            (_, entry) => self.entries.push(entry),
+            (Err(_), entry @ (Entry::Boundary(_) | Entry::User(_) | Entry::Note(_))) => {
+                self.entries.push(entry)
+            }
         }
     }
 
+    /// The step with ids of its own.
     fn renamed(&self, step: &StepRecord) -> (StepRecord, Vec<Repair>) {
-        let before: Vec<CallId> = step.pairs().map(|(call, _)| call.id.clone()).collect();
-        let outputs: Vec<_> = step.results().iter().map(|result| result.output.clone()).collect();
-        let mut pending = self.admit(step.response().clone());
-        let after: Vec<CallId> = pending.response().calls().map(|call| call.id.clone()).collect();
-        for (call, output) in after.iter().zip(outputs) {
-            let answered = pending.answer(crate::ToolResult { call: call.clone(), output });
-            debug_assert_eq!(answered, Ok(()), "ids were just made unique");
-        }
-        let renames = before.into_iter().zip(after).filter(|(from, to)| from != to);
-        let repairs = renames.map(|(from, to)| Repair::Renamed { from, to }).collect();
-        (pending.finish_with(|_| crate::ToolOutput::error(crate::step::MISSING_RESULT)), repairs)
+        let mut outputs = step.pairs().map(|(call, result)| (call.id.clone(), result.output.clone()));
+        let mut repairs = Vec::new();
+        // The calls are distinct and stay in order, so the n-th renamed call is the n-th call of the step.
+        let step = self.admit(step.response().clone()).finish_with(|call| {
+            let Some((from, output)) = outputs.next() else { return ToolOutput::error(MISSING_RESULT) };
+            if from != call.id {
+                repairs.push(Repair::Renamed { from, to: call.id.clone() });
+            }
+            output
+        });
+        (step, repairs)
     }
 }
 
@@ -305,5 +323,53 @@ impl<'h> Draft<'h> {
     /// The words for this call only, after everything else.
     pub fn ephemeral(&self) -> &[Note] {
         &self.ephemeral
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::Repair;
+
+    fn stored(entries: &[&str]) -> Vec<RawJson> {
+        entries.iter().map(|entry| RawJson::parse(*entry).unwrap()).collect()
+    }
+
+    fn step(call: &str, result: &str) -> String {
+        format!(
+            r#"{{"step":{{"response":{{"parts":[{{"tool_call":{{"id":"{call}","name":"t","input":{{"json":{{}}}}}}}}],"finish":{{"kind":"tool_calls","raw":"tool_use"}}}},"results":[{{"call":"{result}","output":{{"text":"r"}}}}]}}}}"#
+        )
+    }
+
+    #[test]
+    fn what_breaks_the_rules_is_mended_in_the_view() {
+        let check = |entries: &[&str], expect: &[(usize, Repair)]| {
+            let (history, repairs) = History::load(&stored(entries)).unwrap();
+            let expect: Vec<_> =
+                expect.iter().map(|(at, repair)| (EntryId::at(*at), repair.clone())).collect();
+            assert_eq!(repairs, expect);
+            assert_eq!(history.len(), entries.len(), "every entry keeps its place");
+            let mut again = History::new();
+            assert!(
+                history.entries().iter().all(|entry| again.push(entry.clone()).is_ok()),
+                "it obeys the rules now"
+            );
+        };
+        let id = |id: &str| CallId::new(id).unwrap();
+        let user = r#"{"user":[{"text":"hi"}]}"#;
+        check(&[user, &step("a", "a")], &[]);
+        check(&[user, &step("a", "b")], &[(1, Repair::Dropped(id("b"))), (1, Repair::Answered(id("a")))]);
+        let renamed = Repair::Renamed { from: id("a"), to: id("a~2") };
+        check(&[user, &step("a", "a"), &step("a", "a")], &[(2, renamed)]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let check = |entry: &str| {
+            History::load(&stored(&[r#"{"user":[{"text":"hi"}]}"#, entry])).unwrap_err().to_string()
+        };
+        assert!(check(r#"{"user":[]}"#).starts_with("entry 1 of the history is not readable"));
+        assert!(check(r#"{"who":1}"#).contains("unknown variant `who`"));
+        assert!(check("7").starts_with("entry 1"));
     }
 }

@@ -27,6 +27,7 @@
 //! * writing a step whose calls are not answered: [`StepRecord::new`] returns a [`PairingError`].
 
 pub mod blob;
+pub mod body;
 pub mod cancel;
 pub mod card;
 pub mod error;
@@ -46,8 +47,9 @@ pub mod usage;
 pub mod view;
 
 pub use blob::BlobHash;
+pub use body::{Body, SharedBuffers};
 pub use cancel::Cancel;
-pub use card::{SystemBlock, ToolCard, ToolChoice};
+pub use card::{COMPLETE_TOOL, SystemBlock, ToolCard, ToolChoice};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::{ActionCall, ActionOutcome, Event, EventBody};
 pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite};
@@ -59,13 +61,13 @@ pub use message::{
     Seal, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
 };
 pub use model::{
-    Body, CacheProfile, Diagnostic, Encoded, Encoder, Finish, FinishKind, LanguageModel, ModelEvent,
-    ModelProfile, ModelRequest, ModelStream, Origin, RequestSettings, Response, ResponseBuilder, Thinking,
+    CacheProfile, Diagnostic, Encoded, Encoder, Finish, FinishKind, LanguageModel, ModelEvent, ModelProfile,
+    ModelRequest, ModelStream, Origin, RequestSettings, Response, ResponseBuilder, Thinking,
 };
 pub use record::{Checkpoint, Commit, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary};
 pub use slots::{ReadExtent, ReadStamp, Slots, Todo, TodoStatus};
 pub use step::{PairingError, PendingStep, StepRecord};
 pub use terminal::{ParkKind, TerminalReason};
-pub use text::{Text, ceil_boundary, floor_boundary};
+pub use text::{Text, ceil_boundary, floor_boundary, hex};
 pub use usage::Usage;
 pub use view::{HistoryView, Message, Rendered, Trim};

@@ -222,6 +222,15 @@ impl UserMessage {
     pub fn parts(&self) -> &[UserPart] {
         &self.0
     }
+
+    /// The words in it, for people and logs; files are named in brackets.
+    pub fn plain(&self) -> String {
+        let words = self.0.iter().map(|part| match part {
+            UserPart::Text(text) => text.as_str().to_owned(),
+            UserPart::File(file) => format!("[{}]", file.media_type),
+        });
+        words.collect::<Vec<_>>().join("\n")
+    }
 }
 
 impl TryFrom<Vec<UserPart>> for UserMessage {
@@ -241,6 +250,11 @@ impl AssistantPart {
     /// Plain words; `None` when blank.
     pub fn text(text: impl Into<String>) -> Option<Self> {
         Text::new(text).map(|text| Self::Text(AssistantText { text, data: None }))
+    }
+
+    /// The words, if this part is words.
+    pub fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text.text.as_str()) } else { None }
     }
 
     /// The call, if this part is one.

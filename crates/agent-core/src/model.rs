@@ -2,19 +2,23 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AssistantPart, CallId, Cancel, Draft, Mark, ModelError, Reasoning, SystemBlock, ToolCall, ToolCard,
+    AssistantPart, Body, CallId, Cancel, Draft, Mark, ModelError, Reasoning, SystemBlock, ToolCall, ToolCard,
     ToolChoice, Usage,
 };
 
 /// A language model behind some provider. Implement it to add a provider; depend on `agent-core` only.
 #[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a language model",
+    note = "use `AnthropicModel` of agent-providers, `ScriptedModel` of agent-testkit, or implement `LanguageModel`"
+)]
 pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// What the model can do and how its provider caches.
     fn profile(&self) -> &ModelProfile;
@@ -27,6 +31,21 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// Errors before the first event are returned here; later ones come as the last item of the stream. A
     /// stream that ends without [`ModelEvent::Finish`] was interrupted.
     async fn stream(&self, body: Body, cancel: &Cancel) -> Result<ModelStream, ModelError>;
+}
+
+#[async_trait]
+impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
+    fn profile(&self) -> &ModelProfile {
+        (**self).profile()
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        (**self).encoder()
+    }
+
+    async fn stream(&self, body: Body, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        (**self).stream(body, cancel).await
+    }
 }
 
 /// Events of one answer.
@@ -59,13 +78,6 @@ pub struct Diagnostic {
     pub what: String,
     /// Why, and what was sent instead.
     pub why: String,
-}
-
-/// A request body: shared buffers in order, and their exact total length. Cloning copies no payload.
-#[derive(Debug, Clone, Default)]
-pub struct Body {
-    buffers: Vec<Bytes>,
-    len: usize,
 }
 
 /// What one model call is asked. Everything is borrowed: building it copies nothing.
@@ -300,36 +312,6 @@ impl ModelProfile {
     }
 }
 
-impl Body {
-    /// Appends a buffer; an empty one is left out.
-    pub fn push(&mut self, buffer: Bytes) {
-        if !buffer.is_empty() {
-            self.len += buffer.len();
-            self.buffers.push(buffer);
-        }
-    }
-
-    /// The buffers, in order.
-    pub fn buffers(&self) -> &[Bytes] {
-        &self.buffers
-    }
-
-    /// Exact length in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing was written.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// All bytes in one piece: a copy, for tests and logs. The wire takes the buffers.
-    pub fn to_vec(&self) -> Vec<u8> {
-        self.buffers.concat()
-    }
-}
-
 impl Response {
     /// An answer made of these parts that ended by itself; for tests and scripted models.
     pub fn of(parts: Vec<AssistantPart>) -> Self {
@@ -362,8 +344,10 @@ impl ResponseBuilder {
                 }
             }
             ModelEvent::Part(part) => {
-                if matches!(part, AssistantPart::Text(_)) && !self.open_text.is_empty() {
-                    self.open_text.remove(0);
+                // A block of blank words gives no part, so the block that is complete is known by its words.
+                let complete = |(_, open): &(u32, String)| part.as_text() == Some(open.as_str());
+                if let Some(at) = self.open_text.iter().position(complete) {
+                    self.open_text.remove(at);
                 }
                 self.parts.push(part.clone());
             }
@@ -449,11 +433,13 @@ mod tests {
     }
 
     #[test]
-    fn a_body_counts_its_bytes() {
-        let mut body = Body::default();
-        body.push(Bytes::from_static(b"{"));
-        body.push(Bytes::new());
-        body.push(Bytes::from_static(b"}"));
-        assert_eq!((body.len(), body.buffers().len(), body.to_vec()), (2, 2, b"{}".to_vec()));
+    fn words_after_a_blank_block_are_kept_once() {
+        let mut fold = ResponseBuilder::default();
+        for event in
+            [delta(0, "\n\n"), delta(1, "hello"), ModelEvent::Part(AssistantPart::text("hello").unwrap())]
+        {
+            fold.take(&event);
+        }
+        assert_eq!(fold.partial("aborted").parts, [AssistantPart::text("hello").unwrap()]);
     }
 }

@@ -130,6 +130,11 @@ impl StepRecord {
         &self.response.parts
     }
 
+    /// The model's words in it, joined; empty when it had none.
+    pub fn text(&self) -> String {
+        self.response.parts.iter().filter_map(AssistantPart::as_text).collect()
+    }
+
     /// The results, in the order of their calls.
     pub fn results(&self) -> &[ToolResult] {
         &self.results
@@ -200,7 +205,7 @@ impl PendingStep {
     }
 
     /// The record with `output` as the answer to every call that still has none (requirement L8).
-    pub fn finish_with(mut self, output: impl Fn(&ToolCall) -> ToolOutput) -> StepRecord {
+    pub fn finish_with(mut self, mut output: impl FnMut(&ToolCall) -> ToolOutput) -> StepRecord {
         let results = self.response.calls().map(|call| {
             let given = self.results.remove(&call.id);
             given.unwrap_or_else(|| ToolResult { call: call.id.clone(), output: output(call) })

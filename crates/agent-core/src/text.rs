@@ -63,6 +63,12 @@ impl AsRef<str> for Text {
     }
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
 /// The largest index `<= at` that lies between two characters: where a head of at most `at` bytes ends.
 pub fn floor_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
@@ -93,6 +99,11 @@ mod tests {
         }
         assert_eq!(Text::new(" x ").unwrap().as_str(), " x ");
         assert_eq!(Text::or("", " ").as_str(), "(empty)");
+    }
+
+    #[test]
+    fn hexadecimal() {
+        assert_eq!(hex(&[0, 15, 160, 255]), "000fa0ff");
     }
 
     proptest::proptest! {

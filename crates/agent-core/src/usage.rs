@@ -39,12 +39,12 @@ pub struct Usage {
 impl Usage {
     /// All tokens written to the cache.
     pub fn cache_write(&self) -> u64 {
-        self.cache_write_5m + self.cache_write_1h
+        self.cache_write_5m.saturating_add(self.cache_write_1h)
     }
 
     /// All tokens the model read: uncached, cache read and cache write.
     pub fn total_input(&self) -> u64 {
-        self.input + self.cache_read + self.cache_write()
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write())
     }
 
     /// Share of the input that came from the cache, 0 to 1; `None` without input.
@@ -56,12 +56,13 @@ impl Usage {
 
 impl AddAssign<&Usage> for Usage {
     fn add_assign(&mut self, other: &Usage) {
-        self.input += other.input;
-        self.output += other.output;
-        self.reasoning += other.reasoning;
-        self.cache_read += other.cache_read;
-        self.cache_write_5m += other.cache_write_5m;
-        self.cache_write_1h += other.cache_write_1h;
+        // Counts come from providers: a nonsensical one must not stop the turn.
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write_5m = self.cache_write_5m.saturating_add(other.cache_write_5m);
+        self.cache_write_1h = self.cache_write_1h.saturating_add(other.cache_write_1h);
         self.raw = None;
     }
 }
@@ -69,6 +70,14 @@ impl AddAssign<&Usage> for Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nonsensical_counts_do_not_overflow() {
+        let most = Usage { input: u64::MAX, cache_write_5m: u64::MAX, cache_write_1h: 1, ..Usage::default() };
+        let mut sum = most.clone();
+        sum += &most;
+        assert_eq!((sum.input, sum.cache_write(), sum.total_input()), (u64::MAX, u64::MAX, u64::MAX));
+    }
 
     #[test]
     fn sums_keep_components_apart() {

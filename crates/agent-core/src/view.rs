@@ -3,14 +3,8 @@
 use crate::history::Rewrite;
 use crate::{AssistantPart, Entry, EntryId, History, Note, StepRecord, Text, ToolResult, UserMessage};
 
-/// A borrowed view of a history. It lends; it cannot change or take out anything.
-///
-/// ```compile_fail
-/// # use agent_core::{Entry, History, UserMessage};
-/// let history = History::new();
-/// let view = history.view();
-/// let entry: &mut Entry = &mut view.entries()[0]; // a view lends `&[Entry]`
-/// ```
+/// A borrowed view of a history. It lends; it cannot change or take out anything
+/// (`tests/compile_fail/mutate_through_view.rs`, `insert_through_view.rs`).
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryView<'h> {
     history: &'h History,

@@ -1,6 +1,7 @@
 //! Who answers when a call needs a person's leave.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use agent_tools::AskRequest;
 use async_trait::async_trait;
@@ -32,12 +33,12 @@ pub struct AskerError(#[from] pub std::io::Error);
 
 /// Nobody can be asked: calls that need leave are refused, with words that teach.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
 pub struct NobodyToAsk;
 
 /// Every question is answered with yes. For sandboxes whose contents may be lost.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
 pub struct AllowAll;
 
 #[async_trait]
@@ -51,5 +52,12 @@ impl Asker for NobodyToAsk {
 impl Asker for AllowAll {
     async fn ask(&self, _request: &AskRequest) -> Result<Answer, AskerError> {
         Ok(Answer::Allow)
+    }
+}
+
+#[async_trait]
+impl<A: Asker + ?Sized> Asker for Arc<A> {
+    async fn ask(&self, request: &AskRequest) -> Result<Answer, AskerError> {
+        (**self).ask(request).await
     }
 }

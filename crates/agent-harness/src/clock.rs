@@ -10,7 +10,7 @@ pub trait Clock: Debug + Send + Sync {
 
 /// The clock of the machine.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
 pub struct SystemClock;
 
 impl Clock for SystemClock {

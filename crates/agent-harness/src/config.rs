@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{LanguageModel, RequestSettings, SessionId, SystemBlock};
+use agent_core::{COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, SystemBlock};
 use agent_store::Store;
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::{StopCondition, StopConditionExt, step_count, stop::DEFAULT_STEPS, tool_called};
@@ -46,7 +46,7 @@ impl HarnessConfig {
             tools: ToolSet::default(),
             system: Vec::new(),
             settings: RequestSettings::default(),
-            stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called("complete"))),
+            stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL))),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
             clock: Arc::new(SystemClock),

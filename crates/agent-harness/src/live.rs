@@ -24,6 +24,8 @@ pub(crate) struct Live {
     pub(crate) last_turn: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
+    /// How many entries are stored.
+    stored: usize,
     /// The version of the slots that is stored.
     slots_version: u64,
     lease: Lease,
@@ -60,6 +62,7 @@ impl Live {
                 let Checkpoint { turn, last_turn, slots, usage } = record.checkpoint;
                 let live = Self {
                     meta,
+                    stored: history.len(),
                     history,
                     slots: SlotsHandle::new(slots),
                     encoder: config.model.encoder(),
@@ -90,6 +93,7 @@ impl Live {
         let revision = config.store.create(&lease, &meta, &Checkpoint::default()).await?;
         let live = Self {
             meta,
+            stored: 0,
             history: History::new(),
             slots: SlotsHandle::default(),
             encoder: config.model.encoder(),
@@ -123,7 +127,7 @@ impl Live {
         Ok(self.history.push(entry)?)
     }
 
-    /// The one atomic write of a step: entries from `from` on, state, usage, events and reason.
+    /// The one atomic write of a step: new entries, state, usage, events and reason.
     pub(crate) async fn commit(
         &mut self,
         config: &HarnessConfig,
@@ -138,7 +142,7 @@ impl Live {
         };
         let commit = Commit {
             expect: self.revision,
-            entries: self.history.entries().get(write.from..).unwrap_or_default(),
+            entries: &self.history.entries()[self.stored..],
             checkpoint: &checkpoint,
             usage: write.usage,
             events: out.staged(),
@@ -146,6 +150,7 @@ impl Live {
             now_ms: config.clock.now_ms(),
         };
         self.revision = config.store.commit(&self.lease, commit).await?;
+        self.stored = self.history.len();
         out.stored().await;
         self.last_seq = out.last_seq();
         Ok(())
@@ -197,8 +202,6 @@ fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Diagnostic> {
 
 /// What a commit writes besides the session's own state.
 pub(crate) struct Write<'a> {
-    /// The first entry that is not stored yet.
-    pub(crate) from: usize,
     /// The open turn, saved.
     pub(crate) turn: Option<RawJson>,
     pub(crate) usage: Option<&'a Usage>,

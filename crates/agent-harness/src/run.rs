@@ -15,10 +15,14 @@ type Outcome = Result<TurnEnd, HarnessError>;
 /// A run. The caller owns it: it goes on only while [`Run::next`] or [`Run::finish`] is awaited, and dropping it stops
 /// everything at the last commit, as a crash would.
 pub struct Run {
-    work: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
-    outcome: Option<Outcome>,
+    work: Work,
     events: UnboundedReceiver<Event>,
     cancel: Cancel,
+}
+
+enum Work {
+    Running(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+    Over(Box<Outcome>),
 }
 
 /// How a turn ended.
@@ -51,7 +55,7 @@ impl Run {
         events: UnboundedReceiver<Event>,
         cancel: Cancel,
     ) -> Self {
-        Self { work: Some(Box::pin(work)), outcome: None, events, cancel }
+        Self { work: Work::Running(Box::pin(work)), events, cancel }
     }
 
     /// The next event, or `None` when the run is over. Cancel-safe.
@@ -63,11 +67,9 @@ impl Run {
     pub async fn finish(mut self) -> Outcome {
         // With the receiver closed no delta is built any more.
         self.events.close();
-        loop {
-            if let Some(outcome) = self.outcome.take() {
-                return outcome;
-            }
-            poll_fn(|cx| self.poll_work(cx)).await;
+        match self.work {
+            Work::Running(work) => work.await,
+            Work::Over(outcome) => *outcome,
         }
     }
 
@@ -82,29 +84,21 @@ impl Run {
         if let Ok(event) = self.events.try_recv() {
             return Poll::Ready(Some(event));
         }
-        let done = self.poll_work(cx).is_ready();
-        match self.events.try_recv() {
-            Ok(event) => Poll::Ready(Some(event)),
-            Err(_) if done => Poll::Ready(None),
-            Err(_) => Poll::Pending,
+        if let Work::Running(work) = &mut self.work
+            && let Poll::Ready(outcome) = work.as_mut().poll(cx)
+        {
+            self.work = Work::Over(Box::new(outcome));
         }
-    }
-
-    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(work) = &mut self.work else { return Poll::Ready(()) };
-        match work.as_mut().poll(cx) {
-            Poll::Ready(outcome) => {
-                self.outcome = Some(outcome);
-                self.work = None;
-                Poll::Ready(())
-            }
-            Poll::Pending => Poll::Pending,
+        match (self.events.try_recv(), &self.work) {
+            (Ok(event), _) => Poll::Ready(Some(event)),
+            (Err(_), Work::Over(_)) => Poll::Ready(None),
+            (Err(_), Work::Running(_)) => Poll::Pending,
         }
     }
 }
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("running", &self.work.is_some()).finish_non_exhaustive()
+        f.debug_struct("Run").field("running", &matches!(self.work, Work::Running(_))).finish_non_exhaustive()
     }
 }

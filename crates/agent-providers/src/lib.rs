@@ -41,7 +41,7 @@ pub mod wire;
 pub use classify::{ResponseHead, classify};
 pub use decoded::{Decoded, decode_response};
 #[cfg(feature = "http")]
-pub use http::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError};
+pub use http::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError, is_loopback};
 pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 pub use wire::{Events, StreamDecoder, WireFormat, anthropic, decode_body};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use agent_core::hex;
 use sha2::{Digest, Sha256};
 
 /// The wire names a model's encoders gave out, shared with its decoders.
@@ -55,9 +56,7 @@ fn wire_name(real: &str, longest: usize) -> Cow<'_, str> {
     let kept = real.chars().map(|c| if good(c) { c } else { '_' });
     let mut wire: String = kept.take(LONGEST_TOOL_NAME - HASH_DIGITS - 1).collect();
     wire.push('_');
-    for byte in Sha256::digest(real.as_bytes()).iter().take(HASH_DIGITS / 2) {
-        wire.push_str(&format!("{byte:02x}"));
-    }
+    wire.push_str(&hex(&Sha256::digest(real.as_bytes()))[..HASH_DIGITS]);
     Cow::Owned(wire)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The grammar is the work of `eventsource-stream`, which is fed one whole line at a time: it panics on a leading
 //! byte order mark, is quadratic in the length of what it is fed, and drops a last event without its blank line.
-//! This module strips the mark, splits lines on bytes, bounds an event and flushes at the end.
+//! This module strips the mark, splits lines on bytes, bounds an event and flushes at the end. The parser only takes
+//! its bytes from a stream it owns, so lines reach it through a queue that both sides hold.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -33,10 +34,19 @@ pub struct SseFrames {
     partial: Vec<u8>,
     /// Invariant: a line feed at the start of the next bytes belongs to a line that has ended.
     after_cr: bool,
-    first_line: bool,
     event_bytes: usize,
     limit: usize,
-    failed: bool,
+    state: State,
+}
+
+/// How far the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// No line has ended, so byte order marks may stand here.
+    FirstLine,
+    Reading,
+    /// Nothing is given any more.
+    Failed,
 }
 
 /// One event of a stream.
@@ -67,7 +77,7 @@ pub enum Payload<'f> {
 pub enum SseError {
     /// One event is larger than the limit.
     #[error(
-        "one event of the stream is larger than {limit} bytes; ask for a shorter answer or raise the limit"
+        "one event of the stream is larger than {limit} bytes; ask for a shorter answer, or raise the event limit (`event_limit` of the model's configuration)"
     )]
     TooLarge {
         /// The limit, in bytes.
@@ -90,17 +100,16 @@ impl SseFrames {
             lines,
             partial: Vec::new(),
             after_cr: false,
-            first_line: true,
             event_bytes: 0,
             limit,
-            failed: false,
+            state: State::FirstLine,
         }
     }
 
     /// Takes the next bytes, cut anywhere, and gives the frames they complete. An error is the last thing given.
     pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Result<Frame, SseError>> {
         let mut out = Vec::new();
-        while !self.failed && !bytes.is_empty() {
+        while self.state != State::Failed && !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes.first() == Some(&b'\n') {
                 bytes = bytes.get(1..).unwrap_or_default();
                 continue;
@@ -122,7 +131,7 @@ impl SseFrames {
     /// Takes the end of the stream: a last event that lacks its blank line, or its line end, is given now.
     pub fn finish(&mut self) -> Vec<Result<Frame, SseError>> {
         let mut out = Vec::new();
-        if !self.failed {
+        if self.state != State::Failed {
             if !self.partial.is_empty() {
                 self.end_line(&mut out);
             }
@@ -160,7 +169,8 @@ impl SseFrames {
     /// The finished line as valid UTF-8: bytes that are none become U+FFFD, since the line is all there is.
     fn take_line(&mut self) -> Vec<u8> {
         let mut line = std::mem::take(&mut self.partial);
-        if std::mem::take(&mut self.first_line) {
+        if self.state == State::FirstLine {
+            self.state = State::Reading;
             let marks = line.chunks_exact(BOM.len()).take_while(|chunk| *chunk == BOM).count();
             line.drain(..marks * BOM.len());
         }
@@ -171,7 +181,7 @@ impl SseFrames {
     }
 
     fn fail(&mut self, error: SseError, out: &mut Vec<Result<Frame, SseError>>) {
-        self.failed = true;
+        self.state = State::Failed;
         self.partial = Vec::new();
         out.push(Err(error));
     }
@@ -186,7 +196,7 @@ impl Default for SseFrames {
 impl fmt::Debug for SseFrames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting = self.partial.len();
-        f.debug_struct("SseFrames").field("waiting", &waiting).field("failed", &self.failed).finish()
+        f.debug_struct("SseFrames").field("waiting", &waiting).field("state", &self.state).finish()
     }
 }
 

@@ -56,4 +56,4 @@ pub use lease::Lease;
 pub use memory::MemoryStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
-pub use store::Store;
+pub use store::{Store, SummaryLine};

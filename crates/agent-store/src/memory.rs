@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
-    SessionRecord, SessionSummary, Usage,
+    SessionRecord, Usage,
 };
 use async_trait::async_trait;
 
 use crate::rows::{self, SessionRows, SummaryRow};
 use crate::write::{self, Ended, Events, Head, NewSession, Records, Rows};
-use crate::{Lease, Row, Store, StoreError};
+use crate::{Lease, Row, Store, StoreError, SummaryLine};
 
 /// Keeps sessions for as long as this process lives: for tests and for runs nobody wants to resume.
 ///
@@ -133,13 +133,12 @@ impl Store for MemoryStore {
             .collect()
     }
 
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
         let shared = self.lock();
-        let lines = shared.sessions.iter().map(|(id, session)| session.summary(id).read());
-        let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
+        let mut rows: Vec<_> = shared.sessions.iter().map(|(id, session)| session.summary(id)).collect();
         // The map gives them by name, and the sort is stable.
-        lines.sort_by_key(|line| std::cmp::Reverse(line.updated_ms));
-        Ok(lines)
+        rows.sort_by_key(|row| std::cmp::Reverse(row.updated_ms));
+        Ok(rows.into_iter().map(SummaryRow::read).collect())
     }
 
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {

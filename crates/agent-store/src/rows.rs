@@ -100,8 +100,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
 
 /// Content address of bytes.
 pub(crate) fn hash(bytes: &[u8]) -> BlobHash {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    BlobHash::parse(&hex).unwrap_or_else(|| unreachable!("SHA-256 has 64 hex digits"))
+    BlobHash::of_digest(&Sha256::digest(bytes).into())
 }
 
 /// The bytes, if they are the ones of this address.

@@ -1,6 +1,7 @@
 //! What every store promises.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
@@ -9,6 +10,9 @@ use agent_core::{
 use async_trait::async_trait;
 
 use crate::{Lease, StoreError};
+
+/// A line of a session list, or why it cannot be shown.
+pub type SummaryLine = Result<SessionSummary, StoreError>;
 
 /// Keeps sessions. Writing needs the session's [`Lease`]; reading needs nothing.
 ///
@@ -67,8 +71,9 @@ pub trait Store: Debug + Send + Sync {
     /// The usage that commits recorded, each with the revision it led to, in order.
     async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError>;
 
-    /// All sessions, the one written to last first; equal times stand in order of their names.
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError>;
+    /// All sessions, the one written to last first; equal times stand in order of their names. A damaged one is an
+    /// item of its own and hides no other (requirement D8).
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError>;
 
     /// Deletes the session of the lease, its events and the blobs that no other session refers to.
     async fn delete(&self, lease: Lease) -> Result<(), StoreError>;
@@ -80,4 +85,51 @@ pub trait Store: Debug + Send + Sync {
 
     /// The bytes, checked against their hash; `None` when no session keeps them.
     async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError>;
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        (**self).lease(session).await
+    }
+    async fn create(
+        &self,
+        lease: &Lease,
+        meta: &SessionMeta,
+        checkpoint: &Checkpoint,
+    ) -> Result<Revision, StoreError> {
+        (**self).create(lease, meta, checkpoint).await
+    }
+    async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        (**self).load(session).await
+    }
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+        (**self).commit(lease, commit).await
+    }
+    async fn journal(
+        &self,
+        lease: &Lease,
+        records: &[JournalRecord],
+        events: &[Event],
+    ) -> Result<(), StoreError> {
+        (**self).journal(lease, records, events).await
+    }
+    async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
+        (**self).events(session, after_seq).await
+    }
+    async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
+        (**self).usage(session).await
+    }
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
+        (**self).sessions().await
+    }
+    async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
+        (**self).delete(lease).await
+    }
+    async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
+        (**self).put_blob(session, bytes).await
+    }
+    async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).get_blob(hash).await
+    }
 }

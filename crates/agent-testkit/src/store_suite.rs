@@ -21,7 +21,7 @@ use std::thread::{self, Thread};
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Event, EventBody, History, JournalRecord, RawJson, Revision, SessionId,
-    TerminalReason, ToolOutput, ToolResult, Usage,
+    SessionSummary, TerminalReason, ToolOutput, ToolResult, Usage,
 };
 use agent_store::{Lease, Store, StoreError};
 
@@ -329,16 +329,20 @@ pub async fn usage_is_kept_for_each_commit(subject: Subject) {
     assert_eq!(found, [(Revision(1), raw), (Revision(3), usage(6))]);
 }
 
+async fn listed(store: &Arc<dyn Store>) -> Vec<SessionSummary> {
+    store.sessions().await.unwrap().into_iter().collect::<Result<_, _>>().unwrap()
+}
+
 /// The list is in order of the last write and shows what a person chooses by.
 pub async fn sessions_are_listed_newest_first(subject: Subject) {
-    assert_eq!(subject.store.sessions().await.unwrap(), []);
+    assert!(subject.store.sessions().await.unwrap().is_empty());
     let (checkpoint, entries) = (Checkpoint { last_turn: 2, usage: usage(9), ..none() }, [user("hi")]);
     for (name, now_ms) in [("a", 50), ("b", 70), ("d", 60), ("c", 60)] {
         let open = create(&subject, name).await;
         let commit = Commit { entries: &entries, checkpoint: &checkpoint, now_ms, ..plain(&open) };
         open.store.commit(&open.lease, commit).await.unwrap();
     }
-    let list = subject.store.sessions().await.unwrap();
+    let list = listed(&subject.store).await;
     let names: Vec<&str> = list.iter().map(|line| line.id.as_str()).collect();
     assert_eq!(names, ["b", "c", "d", "a"]);
     let first = &list[0];
@@ -365,7 +369,7 @@ pub async fn the_list_shows_how_the_last_turn_ended(subject: Subject) {
     for (step, (checkpoint, terminal, shown)) in table.into_iter().enumerate() {
         let commit = Commit { checkpoint, terminal, ..plain(&open) };
         open.revision = open.store.commit(&open.lease, commit).await.unwrap();
-        let list = open.store.sessions().await.unwrap();
+        let list = listed(&open.store).await;
         assert_eq!(list[0].terminal.as_ref(), shown, "step {step}");
     }
 }
@@ -399,7 +403,7 @@ pub async fn a_deleted_session_leaves_nothing(subject: Subject) {
     let zombie = Lease::new(id("again"), open.lease.epoch(), ());
     open.store.delete(open.lease).await.unwrap();
     assert!(subject.store.load(&id("again")).await.unwrap().is_none());
-    assert_eq!(subject.store.sessions().await.unwrap(), []);
+    assert!(subject.store.sessions().await.unwrap().is_empty());
     let fresh = create(&subject, "again").await;
     let found = fresh.store.load(&fresh.id).await.unwrap().unwrap();
     let kept = (found.revision, found.entries.len(), found.journal.len(), found.last_seq);
@@ -429,7 +433,7 @@ pub async fn a_session_that_does_not_exist_is_said(subject: Subject) {
     refused!(store.usage(&nobody), StoreError::Missing(_));
     refused!(store.put_blob(&nobody, b"x"), StoreError::Missing(_));
     refused!(store.delete(lease), StoreError::Missing(_));
-    assert_eq!(store.sessions().await.unwrap(), []);
+    assert!(store.sessions().await.unwrap().is_empty());
 }
 
 /// Workers on many sessions at once: each gets its own answers, refusals among them.
@@ -440,7 +444,7 @@ pub async fn sessions_do_not_wait_for_each_other(subject: Subject) {
     };
     let workers: Vec<_> = (0..8).map(work).collect();
     workers.into_iter().for_each(|worker| worker.join().unwrap());
-    for line in subject.store.sessions().await.unwrap() {
+    for line in listed(&subject.store).await {
         let found = subject.store.load(&line.id).await.unwrap().unwrap();
         let expect = (Revision(HAMMERED), HAMMERED, usize::try_from(HAMMERED).unwrap());
         assert_eq!((found.revision, found.last_seq, found.entries.len()), expect, "{}", line.id);

@@ -50,7 +50,8 @@ impl OutputCap {
         Capped { text: format!("{head}{gap}{mark}\n{tail}"), cut_bytes }
     }
 
-    fn fits(&self, text: &str) -> bool {
+    /// Whether the text may stay as it is.
+    pub fn fits(&self, text: &str) -> bool {
         text.len() <= self.bytes
             && text.lines().count() <= self.lines
             && text
@@ -59,7 +60,7 @@ impl OutputCap {
     }
 
     fn clip_lines(&self, text: &str) -> (String, usize) {
-        let mut out = String::with_capacity(text.len().min(self.bytes * 2));
+        let mut out = String::with_capacity(text.len().min(self.bytes.saturating_mul(2)));
         let mut cut = 0;
         for line in text.split_inclusive('\n') {
             let body = line.trim_end_matches('\n');
@@ -127,6 +128,14 @@ mod tests {
         check("1\n2\n3\n4\n5\n6\n", "1\n2\n3\n4\n5\n6\n");
         check("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n[… 6 bytes left out …]\n8\n9\n");
         check(&"x".repeat(30), "xxxxxxxxxxxxxxxxxxxx [… line cut]\n[10 bytes of long lines left out]");
+    }
+
+    #[test]
+    fn a_cap_without_limits_cuts_nothing() {
+        let none = OutputCap { lines: usize::MAX, bytes: usize::MAX, line_chars: usize::MAX };
+        assert_eq!(none.apply(&"x\n".repeat(9_000), "").cut_bytes, 0);
+        let long_lines = OutputCap { line_chars: 3, ..none };
+        assert_eq!(long_lines.apply("abcdef", "").cut_bytes, 3);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Access, Concurrency, OutputCap, Permit, Tool, ToolCx, ToolError, ToolTraits};
+use crate::{Access, Concurrency, IntoTool, OutputCap, Permit, Tool, ToolCx, ToolError, ToolTraits};
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
 type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
@@ -136,10 +136,9 @@ where
     /// The erased tool.
     pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
         let schema = input_schema::<I>(&self.name)?;
-        let takes = takes(&schema);
-        let card = ToolCard::new(self.name, self.description, &schema)?;
-        let Self { traits, execute, subject, .. } =
-            Self { name: String::new(), description: String::new(), ..self };
+        let Self { name, description, traits, execute, subject } = self;
+        let takes = takes(&schema).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
+        let card = ToolCard::new(name, description, &schema)?;
         Ok(Arc::new(Typed { card, takes, traits, execute, subject, types: PhantomData }))
     }
 }
@@ -175,6 +174,16 @@ where
         permit.covers(self.card.name(), input)?;
         let typed = self.parse(input)?;
         (self.execute)(Call { cx: cx.clone(), permit }, typed).await?.into_output()
+    }
+}
+
+impl<I, O> IntoTool for ToolConfig<I, O>
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    O: IntoOutput + Send + 'static,
+{
+    fn into_tool(self) -> Result<Arc<dyn Tool>, CardError> {
+        self.build()
     }
 }
 
@@ -224,23 +233,23 @@ fn input_schema<I: JsonSchema>(tool: &str) -> Result<RawJson, CardError> {
 }
 
 /// The fields of a schema in one line: `path (required), limit`.
-fn takes(schema: &RawJson) -> String {
-    #[derive(serde::Deserialize, Default)]
+fn takes(schema: &RawJson) -> Result<String, serde_json::Error> {
+    #[derive(serde::Deserialize)]
     struct Fields {
         #[serde(default)]
         properties: std::collections::BTreeMap<String, serde::de::IgnoredAny>,
         #[serde(default)]
         required: Vec<String>,
     }
-    let Fields { properties, required } = schema.to().unwrap_or_default();
+    let Fields { properties, required } = schema.to()?;
     if properties.is_empty() {
-        return "{} (no fields)".to_owned();
+        return Ok("{} (no fields)".to_owned());
     }
     let named = properties.keys().map(|name| match required.contains(name) {
         true => format!("{name} (required)"),
         false => name.clone(),
     });
-    named.collect::<Vec<_>>().join(", ")
+    Ok(named.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

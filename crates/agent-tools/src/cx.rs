@@ -31,7 +31,7 @@ pub trait Blobs: Debug + Send + Sync {
 
 /// No blobs at all.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
 pub struct NoBlobs;
 
 /// Shared access to the session's slots. Changes are noticed, so that they are journaled with the result.

@@ -4,7 +4,7 @@
 //! implement [`Tool`] by hand for tools that are only known at run time.
 //!
 //! **This crate knows** tool cards and traits, the frozen [`ToolSet`], the permission check that yields a
-//! [`Permit`], the [`ExecutionPlan`] and the caps on outputs.
+//! [`Permit`], the execution plan ([`batches`]) and the caps on outputs.
 //!
 //! **It never knows** which tools exist, and it never spawns: the driver runs what the plan says.
 //!
@@ -17,7 +17,7 @@
 //! let greet = ToolConfig::new("greet", "Greets a person by name.", Access::Read, |_, input: Greet| async move {
 //!     Ok(format!("Hello, {}!", input.name))
 //! });
-//! let tools = ToolSet::builder().with(greet.build()?).freeze()?;
+//! let tools = ToolSet::builder().with(greet).freeze()?;
 //! assert_eq!(tools.cards()[0].name(), "greet");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -36,6 +36,6 @@ pub use config::{IntoOutput, ToolConfig};
 pub use cx::{Blobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
 pub use permission::{AskRequest, Decision, Mode, Permissions, Permit, Rule, Verdict};
-pub use plan::{Batch, ExecutionPlan, Preflight, preflight};
-pub use registry::{ToolSet, ToolSetBuilder, ToolSetError};
+pub use plan::{Preflight, batches, preflight};
+pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use tool::{Access, Concurrency, Tool, ToolTraits};

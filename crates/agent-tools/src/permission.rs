@@ -34,6 +34,7 @@ pub enum Verdict {
 pub struct AskRequest {
     permit: Permit,
     tool: String,
+    input: RawJson,
     subject: String,
     reason: String,
 }
@@ -97,6 +98,7 @@ impl Permissions {
             Decision::Ask => Verdict::Ask(AskRequest {
                 permit: Permit::for_call(call, input, access),
                 tool: call.name.clone(),
+                input: input.clone(),
                 subject: tool.subject(input).unwrap_or_else(|| input.get().to_owned()),
                 reason: access.what_it_does().to_owned(),
             }),
@@ -147,7 +149,12 @@ impl AskRequest {
         &self.tool
     }
 
-    /// What to show: the command, the path, or the whole input.
+    /// The whole input, exactly as it would run.
+    pub fn input(&self) -> &RawJson {
+        &self.input
+    }
+
+    /// What to show first: the command, the path, or the whole input.
     pub fn subject(&self) -> &str {
         &self.subject
     }

@@ -16,17 +16,6 @@ pub enum Preflight {
     Answer(ToolOutput),
 }
 
-/// The calls of a step in the order they run: batches one after the other, the calls of a batch together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecutionPlan {
-    batches: Vec<Batch>,
-}
-
-/// Calls that run together, by their position among the step's calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "a list with a name")]
-pub struct Batch(pub Vec<usize>);
-
 /// Finds the tool of a call and judges its input; never runs anything.
 pub fn preflight(tools: &ToolSet, call: &ToolCall) -> Preflight {
     let Some(tool) = tools.get(&call.name) else {
@@ -54,28 +43,16 @@ pub fn preflight(tools: &ToolSet, call: &ToolCall) -> Preflight {
     }
 }
 
-impl ExecutionPlan {
-    /// Neighbouring parallel calls form one batch; a serial call is a batch of its own (requirement T7).
-    pub fn new(tools: &ToolSet, calls: &[&ToolCall]) -> Self {
-        let mut batches: Vec<Batch> = Vec::new();
-        let mut open = false;
-        for (position, call) in calls.iter().enumerate() {
-            // A call that cannot run has no effect and may stand in any batch.
-            let parallel =
-                tools.get(&call.name).is_none_or(|tool| tool.traits().concurrency == Concurrency::Parallel);
-            match batches.last_mut() {
-                Some(batch) if open && parallel => batch.0.push(position),
-                _ => batches.push(Batch(vec![position])),
-            }
-            open = parallel;
-        }
-        Self { batches }
-    }
+/// The calls of a step in the order they run: batches one after the other, the calls of a batch together.
+///
+/// Neighbouring parallel calls form one batch; a serial call is a batch of its own (requirement T7).
+pub fn batches<'c>(tools: &ToolSet, calls: &'c [ToolCall]) -> impl Iterator<Item = &'c [ToolCall]> {
+    calls.chunk_by(|one, next| parallel(tools, one) && parallel(tools, next))
+}
 
-    /// The batches, in order.
-    pub fn batches(&self) -> &[Batch] {
-        &self.batches
-    }
+/// A call that cannot run has no effect and may stand in any batch.
+fn parallel(tools: &ToolSet, call: &ToolCall) -> bool {
+    tools.get(&call.name).is_none_or(|tool| tool.traits().concurrency == Concurrency::Parallel)
 }
 
 #[cfg(test)]
@@ -100,17 +77,16 @@ mod tests {
 
     #[test]
     fn readers_run_together_and_writers_alone() {
-        let check = |names: &str, expect: &[&[usize]]| {
+        let check = |names: &str, expect: &[usize]| {
             let calls: Vec<_> =
                 names.chars().map(|name| call(&name.to_string(), ToolInput::finished(""))).collect();
-            let plan = ExecutionPlan::new(&tools(), &calls.iter().collect::<Vec<_>>());
-            let batches: Vec<_> = plan.batches().iter().map(|batch| batch.0.as_slice()).collect();
-            assert_eq!(batches, expect, "{names}");
+            let sizes: Vec<_> = batches(&tools(), &calls).map(<[ToolCall]>::len).collect();
+            assert_eq!(sizes, expect, "{names}");
         };
         check("", &[]);
-        check("rrr", &[&[0, 1, 2]]);
-        check("rrwwr", &[&[0, 1], &[2], &[3], &[4]]);
-        check("r?r", &[&[0, 1, 2]]);
+        check("rrr", &[3]);
+        check("rrwwr", &[2, 1, 1, 1]);
+        check("r?r", &[3]);
     }
 
     #[test]

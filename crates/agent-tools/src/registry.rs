@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::ToolCard;
+use agent_core::card::CardError;
 
 use crate::Tool;
 
@@ -18,13 +19,27 @@ pub struct ToolSet {
 #[must_use = "a builder does nothing until it is frozen"]
 pub struct ToolSetBuilder {
     tools: Vec<Arc<dyn Tool>>,
-    mistakes: Vec<ToolSetError>,
+    /// The first mistake; later ones may only follow from it.
+    mistake: Option<ToolSetError>,
+}
+
+/// What can be put into a set: a finished tool, or a configuration that makes one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be put into a tool set",
+    note = "give a `ToolConfig` or an `Arc<dyn Tool>`"
+)]
+pub trait IntoTool {
+    /// The tool.
+    fn into_tool(self) -> Result<Arc<dyn Tool>, CardError>;
 }
 
 /// A set that cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolSetError {
+    /// A tool whose card no provider would take.
+    #[error(transparent)]
+    Card(#[from] CardError),
     /// Two tools of one name.
     #[error("two tools are called `{0}`; rename one, or use `replace` to put one in the other's place")]
     Duplicate(String),
@@ -69,11 +84,13 @@ impl ToolSet {
 
 impl ToolSetBuilder {
     /// Appends a tool.
-    pub fn with(mut self, tool: Arc<dyn Tool>) -> Self {
-        if self.position(tool.card().name()).is_some() {
-            self.mistakes.push(ToolSetError::Duplicate(tool.card().name().to_owned()));
-        } else {
-            self.tools.push(tool);
+    pub fn with(mut self, tool: impl IntoTool) -> Self {
+        match tool.into_tool() {
+            Ok(tool) if self.position(tool.card().name()).is_some() => {
+                self.mistake(ToolSetError::Duplicate(tool.card().name().to_owned()));
+            }
+            Ok(tool) => self.tools.push(tool),
+            Err(error) => self.mistake(error.into()),
         }
         self
     }
@@ -84,10 +101,13 @@ impl ToolSetBuilder {
     }
 
     /// Puts a tool in the place of the one that has its name (requirement T11).
-    pub fn replace(mut self, tool: Arc<dyn Tool>) -> Self {
-        match self.position(tool.card().name()) {
-            Some(at) => self.tools[at] = tool,
-            None => self.unknown(tool.card().name(), "replaced"),
+    pub fn replace(mut self, tool: impl IntoTool) -> Self {
+        match tool.into_tool() {
+            Ok(tool) => match self.position(tool.card().name()) {
+                Some(at) => self.tools[at] = tool,
+                None => self.unknown(tool.card().name(), "replaced"),
+            },
+            Err(error) => self.mistake(error.into()),
         }
         self
     }
@@ -102,9 +122,9 @@ impl ToolSetBuilder {
     }
 
     /// The set, or the first mistake.
-    pub fn freeze(mut self) -> Result<ToolSet, ToolSetError> {
-        if !self.mistakes.is_empty() {
-            return Err(self.mistakes.remove(0));
+    pub fn freeze(self) -> Result<ToolSet, ToolSetError> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
         }
         let cards = self.tools.iter().map(|tool| tool.card().clone()).collect();
         Ok(ToolSet { tools: self.tools.into(), cards })
@@ -116,7 +136,17 @@ impl ToolSetBuilder {
 
     fn unknown(&mut self, name: &str, action: &'static str) {
         let known = names(&self.tools);
-        self.mistakes.push(ToolSetError::Unknown { name: name.to_owned(), action, known });
+        self.mistake(ToolSetError::Unknown { name: name.to_owned(), action, known });
+    }
+
+    fn mistake(&mut self, mistake: ToolSetError) {
+        self.mistake.get_or_insert(mistake);
+    }
+}
+
+impl IntoTool for Arc<dyn Tool> {
+    fn into_tool(self) -> Result<Arc<dyn Tool>, CardError> {
+        Ok(self)
     }
 }
 
@@ -133,6 +163,18 @@ mod tests {
         ToolConfig::new(name, "Test.", Access::Read, |_, _: serde_json::Value| async { Ok(String::new()) })
             .build()
             .unwrap()
+    }
+
+    #[test]
+    fn a_configuration_is_built_on_the_way() {
+        let config = |name: &str| {
+            ToolConfig::new(name, "Test.", Access::Read, |_, _: serde_json::Value| async {
+                Ok(String::new())
+            })
+        };
+        assert_eq!(ToolSet::builder().with(config("a")).freeze().unwrap().names(), "a");
+        let error = ToolSet::builder().with(config("")).without("b").freeze().unwrap_err();
+        insta::assert_snapshot!(error, @"a tool has an empty name; name it as the model should call it");
     }
 
     #[test]

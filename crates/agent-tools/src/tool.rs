@@ -25,8 +25,7 @@ pub trait Tool: Debug + Send + Sync {
     /// The part of the input a person must see to decide, for example the command or the path.
     ///
     /// The whole input stands in when this is `None`.
-    fn subject(&self, input: &RawJson) -> Option<String> {
-        let _ = input;
+    fn subject(&self, _input: &RawJson) -> Option<String> {
         None
     }
 

@@ -1,8 +1,8 @@
 //! The machine: states, transitions and the one place where the terminal reason is derived.
 
 use agent_core::{
-    FinishKind, ModelErrorKind, ParkKind, PendingStep, RawJson, StepNo, StepRecord, TerminalReason, ToolCall,
-    ToolOutput, TurnId, Usage,
+    COMPLETE_TOOL, FinishKind, ModelErrorKind, ParkKind, PendingStep, RawJson, StepNo, StepRecord,
+    TerminalReason, ToolCall, ToolOutput, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,14 @@ use crate::{Report, Stop, StopCondition, StopCx, Want};
 /// The form in which turns are saved. A newer one is refused (requirement D5).
 pub const FORMAT: u32 = 1;
 
-/// The tool whose call completes the work (requirement L5).
-const COMPLETE_TOOL: &str = "complete";
-
 /// One turn: plain data that can be saved between any two reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     format: u32,
     id: TurnId,
-    /// Completed steps; also the number of the step at work.
+    /// Completed steps, an aborted one included.
     steps: u32,
+    /// The step at work; it stays at the last one when the turn has ended.
     step: StepNo,
     usage: Usage,
     state: State,
@@ -109,33 +107,17 @@ impl Turn {
     /// Takes what came of the last want. A completed step comes back, to be committed before the next want is
     /// done. A report that does not fit changes nothing.
     pub fn handle(&mut self, stop: &dyn StopCondition, report: Report) -> Result<Option<StepRecord>, Misuse> {
-        if let Some(misuse) = self.misuse(&report) {
-            return Err(misuse);
-        }
-        // Until the next state is set the turn counts as aborted; nothing between can fail.
         let state = std::mem::replace(&mut self.state, State::Ended(TerminalReason::Aborted));
-        match (state, report) {
-            (State::Prepare, Report::Prepared) => self.state = State::Model,
-            (State::Model, Report::Response(pending)) => return Ok(self.answered(stop, pending)),
-            (State::Tools(mut pending) | State::Parked(_, mut pending), Report::Result(result)) => {
-                // `misuse` has checked that the answer fits.
-                drop(pending.answer(result));
-                return Ok(self.settle(stop, pending));
+        match self.next(stop, state, report) {
+            Ok((state, step)) => {
+                self.state = state;
+                Ok(step)
             }
-            (State::Tools(pending), Report::Park(kind)) => self.state = State::Parked(kind, pending),
-            (State::Parked(_, pending), Report::Resume) => self.state = State::Tools(pending),
-            (State::Model, Report::Failed(error)) => self.state = State::Ended(failed(error.kind)),
-            (State::Tools(pending) | State::Parked(_, pending), Report::Aborted(_)) => {
-                return Ok(Some(self.record(pending.finish_with(not_run_because_aborted))));
+            Err((state, misuse)) => {
+                self.state = *state;
+                Err(misuse)
             }
-            (State::Prepare | State::Model, Report::Aborted(Some(half))) if !half.parts.is_empty() => {
-                let pending = PendingStep::new(half).ok();
-                return Ok(pending.map(|pending| self.record(pending.finish_with(not_run_because_aborted))));
-            }
-            (_, Report::Aborted(_)) => {}
-            (state, _) => self.state = state,
         }
-        Ok(None)
     }
 
     /// The turn as data.
@@ -156,29 +138,96 @@ impl Turn {
         Ok(saved.to()?)
     }
 
-    fn answered(&mut self, stop: &dyn StopCondition, pending: PendingStep) -> Option<StepRecord> {
+    /// The table of the machine: every state with every report.
+    fn next(&mut self, stop: &dyn StopCondition, state: State, report: Report) -> Next {
+        match state {
+            State::Prepare => match report {
+                Report::Prepared => Ok((State::Model, None)),
+                Report::Aborted(half) => Ok(self.aborted(half)),
+                other @ (Report::Response(_)
+                | Report::Result(_)
+                | Report::Park(_)
+                | Report::Resume
+                | Report::Failed(_)) => misuse(State::Prepare, &other),
+            },
+            State::Model => match report {
+                Report::Response(pending) => Ok(self.answered(stop, pending)),
+                Report::Failed(error) => Ok((State::Ended(failed(error.kind)), None)),
+                Report::Aborted(half) => Ok(self.aborted(half)),
+                other @ (Report::Prepared | Report::Result(_) | Report::Park(_) | Report::Resume) => {
+                    misuse(State::Model, &other)
+                }
+            },
+            State::Tools(pending) => match report {
+                Report::Result(result) => self.resolve(stop, pending, result, State::Tools),
+                Report::Park(kind) => Ok((State::Parked(kind, pending), None)),
+                Report::Aborted(_) => Ok(self.aborted(Some(pending))),
+                other @ (Report::Prepared | Report::Response(_) | Report::Resume | Report::Failed(_)) => {
+                    misuse(State::Tools(pending), &other)
+                }
+            },
+            State::Parked(kind, pending) => match report {
+                Report::Result(result) => {
+                    self.resolve(stop, pending, result, |pending| State::Parked(kind, pending))
+                }
+                Report::Resume => Ok((State::Tools(pending), None)),
+                Report::Aborted(_) => Ok(self.aborted(Some(pending))),
+                other @ (Report::Prepared | Report::Response(_) | Report::Park(_) | Report::Failed(_)) => {
+                    misuse(State::Parked(kind, pending), &other)
+                }
+            },
+            State::Ended(reason) => misuse(State::Ended(reason), &report),
+        }
+    }
+
+    fn answered(&mut self, stop: &dyn StopCondition, pending: PendingStep) -> (State, Option<StepRecord>) {
         let finish = pending.response().finish.kind;
         if matches!(finish, FinishKind::Refusal | FinishKind::ContentFilter) {
             let step = self.record(pending.finish_with(not_run_because_refused));
-            self.state = State::Ended(TerminalReason::Refused);
-            return Some(step);
+            return (State::Ended(TerminalReason::Refused), Some(step));
         }
-        self.settle(stop, pending)
+        self.settle(stop, pending, State::Tools)
+    }
+
+    /// Takes the result of one call; `waiting` is the state while others are left.
+    fn resolve(
+        &mut self,
+        stop: &dyn StopCondition,
+        mut pending: PendingStep,
+        result: ToolResult,
+        waiting: impl Fn(PendingStep) -> State,
+    ) -> Next {
+        match pending.answer(result) {
+            Ok(()) => Ok(self.settle(stop, pending, waiting)),
+            Err(error) => {
+                let state = waiting(pending);
+                let misuse = Misuse { wants: state.wants(), told: "Result", because: format!(" ({error})") };
+                Err((Box::new(state), misuse))
+            }
+        }
     }
 
     /// Completes the step when every call is answered, and decides what follows.
-    fn settle(&mut self, stop: &dyn StopCondition, pending: PendingStep) -> Option<StepRecord> {
+    fn settle(
+        &mut self,
+        stop: &dyn StopCondition,
+        pending: PendingStep,
+        waiting: impl Fn(PendingStep) -> State,
+    ) -> (State, Option<StepRecord>) {
         match pending.finish() {
-            Err(pending) => {
-                self.state = State::Tools(*pending);
-                None
-            }
+            Err(pending) => (waiting(*pending), None),
             Ok(step) => {
                 let step = self.record(step);
-                self.state = self.after(stop, &step);
-                Some(step)
+                (self.after(stop, &step), Some(step))
             }
         }
+    }
+
+    /// Keeps what was said, every call with a result; of an answer that said nothing there is nothing to keep.
+    fn aborted(&mut self, half: Option<PendingStep>) -> (State, Option<StepRecord>) {
+        let said = half.filter(|half| !half.response().parts.is_empty());
+        let step = said.map(|said| self.record(said.finish_with(not_run_because_aborted)));
+        (State::Ended(TerminalReason::Aborted), step)
     }
 
     fn record(&mut self, step: StepRecord) -> StepRecord {
@@ -202,32 +251,27 @@ impl Turn {
             _ => State::Ended(finished(kind)),
         }
     }
+}
 
-    fn misuse(&self, report: &Report) -> Option<Misuse> {
-        let (wants, fits) = match &self.state {
-            State::Prepare => ("Prepare", matches!(report, Report::Prepared | Report::Aborted(_))),
-            State::Model => {
-                ("Model", matches!(report, Report::Response(_) | Report::Failed(_) | Report::Aborted(_)))
-            }
-            State::Tools(_) => {
-                ("Tools", matches!(report, Report::Result(_) | Report::Park(_) | Report::Aborted(_)))
-            }
-            State::Parked(..) => {
-                ("Park", matches!(report, Report::Result(_) | Report::Resume | Report::Aborted(_)))
-            }
-            State::Ended(_) => ("nothing more", false),
-        };
-        let because = match (&self.state, report) {
-            (State::Tools(pending) | State::Parked(_, pending), Report::Result(result)) => {
-                pending.clone().answer(result.clone()).err().map(|error| format!(" ({error})"))
-            }
-            _ => None,
-        };
-        if fits && because.is_none() {
-            return None;
+impl State {
+    /// What the state wants, for messages.
+    fn wants(&self) -> &'static str {
+        match self {
+            Self::Prepare => "Prepare",
+            Self::Model => "Model",
+            Self::Tools(_) => "Tools",
+            Self::Parked(..) => "Park",
+            Self::Ended(_) => "nothing more",
         }
-        Some(Misuse { wants, told: report.name(), because: because.unwrap_or_default() })
     }
+}
+
+/// The state after a report, with the step it completed; or the state as it was.
+type Next = Result<(State, Option<StepRecord>), (Box<State>, Misuse)>;
+
+fn misuse(state: State, report: &Report) -> Next {
+    let misuse = Misuse { wants: state.wants(), told: report.name(), because: String::new() };
+    Err((Box::new(state), misuse))
 }
 
 fn stopped(stop: Stop) -> TerminalReason {

@@ -1,6 +1,6 @@
 //! What a driver tells a turn.
 
-use agent_core::{ModelError, ParkKind, PendingStep, Response, ToolResult};
+use agent_core::{ModelError, ParkKind, PendingStep, ToolResult};
 
 /// What came of a want. Exhaustive on purpose.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +18,8 @@ pub enum Report {
     Resume,
     /// The model call failed for good.
     Failed(ModelError),
-    /// The user stopped the turn; what can be kept of a half answer.
-    Aborted(Option<Response>),
+    /// The user stopped the turn; what can be kept of a half answer, admitted by the history like a whole one.
+    Aborted(Option<PendingStep>),
 }
 
 impl Report {

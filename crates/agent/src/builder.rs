@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{LanguageModel, RequestSettings, SessionId, SystemBlock};
-use agent_harness::{Asker, Harness, HarnessConfig, Session};
+use agent_harness::{Asker, Clock, Harness, HarnessConfig, Session};
 use agent_store::{MemoryStore, Store};
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::StopCondition;
@@ -12,11 +12,7 @@ use agent_turn::StopCondition;
 #[derive(Debug, Clone)]
 pub struct Agent(Harness);
 
-/// Collects the parts. `build` exists once a model was given.
-///
-/// ```compile_fail
-/// let agent = agent::Agent::builder().build(); // no model
-/// ```
+/// Collects the parts. `build` exists once a model was given (`tests/compile_fail/no_model.rs`).
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct AgentBuilder<M> {
@@ -51,6 +47,7 @@ struct Parts {
     stop: Option<Arc<dyn StopCondition>>,
     permissions: Option<Permissions>,
     asker: Option<Arc<dyn Asker>>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl Agent {
@@ -71,15 +68,10 @@ impl Agent {
 }
 
 impl AgentBuilder<NeedsModel> {
-    /// The model.
+    /// The model; an `Arc` of one is shared with other agents.
     pub fn model(self, model: impl LanguageModel + 'static) -> AgentBuilder<WithModel> {
-        self.shared_model(Arc::new(model))
-    }
-
-    /// A model that is shared with other agents.
-    pub fn shared_model(self, model: Arc<dyn LanguageModel>) -> AgentBuilder<WithModel> {
         let Self { model: NeedsModel, store, system, parts } = self;
-        AgentBuilder { model: WithModel(model), store, system, parts }
+        AgentBuilder { model: WithModel(Arc::new(model)), store, system, parts }
     }
 }
 
@@ -125,6 +117,12 @@ impl<M> AgentBuilder<M> {
         self.parts.asker = Some(Arc::new(asker));
         self
     }
+
+    /// The clock; the machine's when not given.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.parts.clock = Some(Arc::new(clock));
+        self
+    }
 }
 
 impl AgentBuilder<WithModel> {
@@ -145,6 +143,7 @@ impl AgentBuilder<WithModel> {
             stop: parts.stop.unwrap_or_else(|| defaults.stop.clone()),
             permissions: parts.permissions.unwrap_or_default(),
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
+            clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),
             ..defaults
         })))
     }

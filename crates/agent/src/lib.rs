@@ -28,7 +28,7 @@
 //! let agent = Agent::builder()
 //!     .model(model)
 //!     .system("You are a careful calculator.")
-//!     .tools(ToolSet::builder().with(add.build()?).freeze()?)
+//!     .tools(ToolSet::builder().with(add).freeze()?)
 //!     .build()?;
 //!
 //! let mut run = agent.session(SessionId::new("sums")?).send("What is 2 + 40?").await?;
@@ -44,26 +44,30 @@
 
 mod builder;
 
+pub use agent_core::card::CardError;
 pub use agent_core::{
-    Cancel, Event, EventBody, History, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
-    RequestSettings, SessionId, SystemBlock, TerminalReason, ToolOutput, Usage, UserMessage,
+    ActionOutcome, Cancel, Event, EventBody, History, IdError, LanguageModel, ModelError, ModelErrorKind,
+    ModelProfile, ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput,
+    Usage, UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run, Session,
-    TurnEnd,
+    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run,
+    Session, SystemClock, TurnEnd,
 };
 #[cfg(feature = "sqlite")]
 pub use agent_store::SqliteStore;
 pub use agent_store::{MemoryStore, Store, StoreError};
+pub use agent_tools::config::{Call, Json};
 pub use agent_tools::{
-    Access, AskRequest, Decision, Mode, Permissions, Rule, Tool, ToolConfig, ToolError, ToolSet, ToolSetError,
+    Access, AskRequest, Concurrency, Decision, Mode, OutputCap, Permissions, Permit, Rule, Tool, ToolConfig,
+    ToolCx, ToolError, ToolSet, ToolSetError,
 };
-pub use agent_turn::{StopCondition, StopConditionExt, step_count, tool_called};
+pub use agent_turn::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
 pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
 #[cfg(feature = "anthropic")]
-pub use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey};
+pub use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError};
 
 pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
 

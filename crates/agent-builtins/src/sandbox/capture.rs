@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Output of a command. However much was printed, no more than 1 MiB of it is kept (case T03).
+/// Output of a command, empty by default and filled as it comes. However much was printed, no more than 1 MiB of it
+/// is kept (case T03).
 #[derive(Debug, Clone, Default)]
 pub struct Captured {
     head: Vec<u8>,
@@ -31,7 +32,8 @@ impl Captured {
         ([self.head.clone(), tail].concat(), None)
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    /// Adds what was printed next.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (to_head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
         self.head.extend_from_slice(to_head);

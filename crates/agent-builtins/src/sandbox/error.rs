@@ -9,6 +9,9 @@ use agent_tools::ToolError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
+    /// The permit of the call does not cover an effect of this kind.
+    #[error(transparent)]
+    Permit(ToolError),
     /// The path leads out of the workspace, by itself or through a symbolic link.
     #[error(
         "`{path}` leads outside the workspace, so it was not touched. Use a path inside the workspace, relative to its root; symbolic links that lead out, or that are absolute, are not followed."
@@ -153,9 +156,11 @@ impl SandboxError {
 impl From<SandboxError> for ToolError {
     fn from(error: SandboxError) -> Self {
         if matches!(error, SandboxError::Cancelled) {
-            Self::Cancelled
-        } else {
-            Self::failed(error.to_string())
+            return Self::Cancelled;
         }
+        if let SandboxError::Permit(refusal) = error {
+            return refusal;
+        }
+        Self::failed(error.to_string())
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use super::SandboxError;
+
 /// How the variable begins that marks the processes of a command. A command inside a command adds its own mark and
 /// keeps the outer one, so the outer one still finds it.
 pub(super) const MARK: &str = "AGENT_CALL_";
@@ -20,11 +22,17 @@ pub(super) struct Mark(String);
 /// Elsewhere only the process group is known. Dropped while armed it kills them all (case T02).
 #[derive(Debug)]
 pub(super) struct Family {
-    mark: Mark,
-    leader: Option<Pid>,
+    kin: Kin,
     /// Whether the shell was waited for, so that its number may come to mean another group.
     reaped: bool,
     armed: bool,
+}
+
+/// What makes a process one of a family.
+#[derive(Debug, Clone)]
+struct Kin {
+    mark: Mark,
+    leader: Option<Pid>,
 }
 
 /// One process of a family.
@@ -52,7 +60,7 @@ impl Mark {
 impl Family {
     pub(super) fn new(mark: Mark, leader: Option<u32>) -> Self {
         let leader = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        Self { mark, leader, reaped: false, armed: true }
+        Self { kin: Kin { mark, leader }, reaped: false, armed: true }
     }
 
     /// The shell was waited for.
@@ -61,18 +69,19 @@ impl Family {
     }
 
     /// Asks all to end.
-    pub(super) fn terminate(&self) {
-        self.signal(Signal::TERM);
+    pub(super) async fn terminate(&self) -> Result<(), SandboxError> {
+        self.signal(Signal::TERM).await.map(drop)
     }
 
     /// Kills all, again and again until none is left or they breed faster than they die.
-    pub(super) async fn kill(&self) {
+    pub(super) async fn kill(&self) -> Result<(), SandboxError> {
         for _ in 0..ROUNDS {
-            if self.signal(Signal::KILL) == 0 {
-                return;
+            if self.signal(Signal::KILL).await? == 0 {
+                return Ok(());
             }
             tokio::time::sleep(BETWEEN).await;
         }
+        Ok(())
     }
 
     /// Nothing is left to kill.
@@ -81,16 +90,54 @@ impl Family {
     }
 
     /// Command lines of those that still run.
-    pub(super) fn names(&self) -> Vec<String> {
-        self.members().into_iter().map(|member| member.name).collect()
+    pub(super) async fn names(&self) -> Result<Vec<String>, SandboxError> {
+        let members = self.scan(|kin| kin.members()).await?;
+        Ok(members.into_iter().map(|member| member.name).collect())
     }
 
     /// How many were found to signal.
-    fn signal(&self, signal: Signal) -> usize {
-        if let Some(leader) = self.leader.filter(|_| !self.reaped) {
+    async fn signal(&self, signal: Signal) -> Result<usize, SandboxError> {
+        self.signal_group(signal);
+        self.scan(move |kin| kin.signal(signal)).await
+    }
+
+    /// Here and not on another thread: the number must still mean this group, which only holds until the shell is
+    /// waited for.
+    fn signal_group(&self, signal: Signal) {
+        if let Some(leader) = self.kin.leader.filter(|_| !self.reaped) {
             // An empty group is what we want, so that error is none.
             let _ = rustix::process::kill_process_group(leader, signal);
         }
+    }
+
+    /// Goes through the table of processes, which takes milliseconds, on a thread that may block.
+    async fn scan<T, W>(&self, work: W) -> Result<T, SandboxError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Kin) -> T + Send + 'static,
+    {
+        let kin = self.kin.clone();
+        tokio::task::spawn_blocking(move || work(&kin)).await.map_err(SandboxError::Worker)
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        // Nobody can wait here, so this gives way between rounds instead of sleeping; and no other thread is sure to
+        // come to it before the runtime ends.
+        for _ in 0..if self.armed { ROUNDS } else { 0 } {
+            self.signal_group(Signal::KILL);
+            if self.kin.signal(Signal::KILL) == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Kin {
+    /// How many were found to signal.
+    fn signal(&self, signal: Signal) -> usize {
         let members = self.members();
         members.iter().for_each(|member| member.signal(signal));
         members.len()
@@ -130,18 +177,6 @@ impl Family {
         let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         Some(Member { name: line.trim_end().to_owned(), handle })
-    }
-}
-
-impl Drop for Family {
-    fn drop(&mut self) {
-        // Nobody can wait here, so this gives way between rounds instead of sleeping.
-        for _ in 0..if self.armed { ROUNDS } else { 0 } {
-            if self.signal(Signal::KILL) == 0 {
-                return;
-            }
-            std::thread::yield_now();
-        }
     }
 }
 

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::Cancel;
-use agent_tools::Permit;
+use agent_tools::{Access, Permit};
 use async_trait::async_trait;
 
 use super::root::{Root, shown};
 use super::shell::Start;
 use super::{
-    FileBytes, FileWrite, Found, Ran, Sandbox, SandboxError, Search, Shell, Walk, Walked, allowed_env,
-    search, shell, walk, write,
+    CommandOutput, FileBytes, FileWrite, Found, Sandbox, SandboxError, Search, ShellCommand, Walk, Walked,
+    allowed_env, search, shell, walk, write,
 };
+use crate::blocking::blocking;
 
 /// A workspace of this machine (requirement T9).
 ///
@@ -45,46 +46,59 @@ impl LocalSandbox {
     }
 
     /// Does file work on a thread that may block.
-    async fn files<T, W>(&self, work: W) -> Result<T, SandboxError>
+    async fn files<T, W>(&self, cancel: &Cancel, work: W) -> Result<T, SandboxError>
     where
         T: Send + 'static,
-        W: FnOnce(&Root) -> Result<T, SandboxError> + Send + 'static,
+        W: FnOnce(&Root, &Cancel) -> Result<T, SandboxError> + Send + 'static,
     {
         let root = Arc::clone(&self.root);
-        tokio::task::spawn_blocking(move || work(&root)).await.map_err(SandboxError::Worker)?
+        blocking(cancel, move |cancel| work(&root, cancel)).await?
     }
 }
 
 #[async_trait]
 impl Sandbox for LocalSandbox {
-    async fn read(&self, _permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError> {
+    async fn read(&self, permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError> {
+        require(permit, Access::Read)?;
         let path = path.to_owned();
-        self.files(move |root| root.read(&path, limit)).await
+        self.files(&Cancel::new(), move |root, _| root.read(&path, limit)).await
     }
 
-    async fn write(&self, _permit: &Permit, write: FileWrite) -> Result<String, SandboxError> {
-        self.files(move |root| write::write(root, &write)).await
+    async fn write(&self, permit: &Permit, write: FileWrite) -> Result<String, SandboxError> {
+        require(permit, Access::Edit)?;
+        self.files(&Cancel::new(), move |root, _| write::write(root, &write)).await
     }
 
-    async fn walk(&self, _permit: &Permit, walk: Walk, cancel: &Cancel) -> Result<Walked, SandboxError> {
-        let cancel = cancel.clone();
-        self.files(move |root| walk::walk(root, &walk, &cancel)).await
+    async fn walk(&self, permit: &Permit, walk: Walk, cancel: &Cancel) -> Result<Walked, SandboxError> {
+        require(permit, Access::Read)?;
+        self.files(cancel, move |root, cancel| walk::walk(root, &walk, cancel)).await
     }
 
-    async fn search(&self, _permit: &Permit, search: Search, cancel: &Cancel) -> Result<Found, SandboxError> {
-        let cancel = cancel.clone();
-        self.files(move |root| search::search(root, &search, &cancel)).await
+    async fn search(&self, permit: &Permit, search: Search, cancel: &Cancel) -> Result<Found, SandboxError> {
+        require(permit, Access::Read)?;
+        self.files(cancel, move |root, cancel| search::search(root, &search, cancel)).await
     }
 
-    async fn run(&self, _permit: &Permit, command: Shell, cancel: &Cancel) -> Result<Ran, SandboxError> {
+    async fn run(
+        &self,
+        permit: &Permit,
+        command: ShellCommand,
+        cancel: &Cancel,
+    ) -> Result<CommandOutput, SandboxError> {
+        require(permit, Access::Execute)?;
         if command.timeout.is_zero() || command.timeout > LONGEST {
             return Err(SandboxError::Timeout { asked: command.timeout, most: LONGEST });
         }
-        let Shell { command, cwd, timeout } = command;
-        let folder = self.files(move |root| root.directory(&cwd)).await?;
+        let ShellCommand { command, cwd, timeout } = command;
+        let folder = self.files(cancel, move |root, _| root.directory(&cwd)).await?;
         let cwd = if shown(&folder) == "." { self.root.path.clone() } else { self.root.path.join(folder) };
         shell::run(&Start { command: &command, cwd: &cwd, env: &self.env }, timeout, cancel).await
     }
+}
+
+/// Nothing is done for a tool that did not declare an effect of this kind.
+fn require(permit: &Permit, effect: Access) -> Result<(), SandboxError> {
+    permit.allows(effect).map_err(SandboxError::Permit)
 }
 
 /// The longest a command may take.

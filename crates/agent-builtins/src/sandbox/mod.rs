@@ -15,7 +15,7 @@ mod write;
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime};
 
-use agent_core::Cancel;
+use agent_core::{Cancel, hex};
 use agent_tools::Permit;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -28,29 +28,39 @@ pub use local::LocalSandbox;
 
 /// Where a session's files and programs live (requirement T9).
 ///
-/// Every effect asks to see the permit of the call, so nothing reaches a file or a program unchecked. Paths are
-/// relative to the workspace, or absolute inside it; what leads out is [`SandboxError::Outside`].
+/// Every effect asks to see the permit of the call, so nothing reaches a file or a program unchecked: an
+/// implementation first asks [`Permit::allows`] for the kind named at the method, and answers a refusal with
+/// [`SandboxError::Permit`]. Paths are relative to the workspace, or absolute inside it; what leads out is
+/// [`SandboxError::Outside`]. All records it takes and gives are plain data, so a sandbox in memory or on another
+/// machine can be written outside this crate.
 #[async_trait]
 pub trait Sandbox: Debug + Send + Sync {
-    /// Reads a regular file of at most `limit` bytes; never blocks on a pipe or a device.
+    /// Reads a regular file of at most `limit` bytes; never blocks on a pipe or a device. Needs `Access::Read`.
     async fn read(&self, permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError>;
 
-    /// Replaces or creates a file in one step, if it still is what the caller expects. Returns its real path.
+    /// Replaces or creates a file in one step, if it still is what the caller expects. Returns its real path. Needs
+    /// `Access::Edit`.
     async fn write(&self, permit: &Permit, write: FileWrite) -> Result<String, SandboxError>;
 
-    /// Lists files, in no promised order.
+    /// Lists files, in no promised order. Needs `Access::Read`.
     async fn walk(&self, permit: &Permit, walk: Walk, cancel: &Cancel) -> Result<Walked, SandboxError>;
 
-    /// Searches the text of files, in the order of their paths.
+    /// Searches the text of files, in the order of their paths. Needs `Access::Read`.
     async fn search(&self, permit: &Permit, search: Search, cancel: &Cancel) -> Result<Found, SandboxError>;
 
-    /// Runs a shell command to its end, its timeout or its cancellation; nothing of it runs on afterwards.
-    async fn run(&self, permit: &Permit, command: Shell, cancel: &Cancel) -> Result<Ran, SandboxError>;
+    /// Runs a shell command to its end, its timeout or its cancellation; nothing of it runs on afterwards. Needs
+    /// `Access::Execute`.
+    async fn run(
+        &self,
+        permit: &Permit,
+        command: ShellCommand,
+        cancel: &Cancel,
+    ) -> Result<CommandOutput, SandboxError>;
 }
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "built by sandboxes")]
 pub struct FileBytes {
     /// Its real path relative to the workspace: equal for every way to name the file.
     pub path: String,
@@ -91,7 +101,7 @@ pub struct Fingerprint {
 }
 
 /// Files to list.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
 pub struct Walk {
     /// The directory, or one file; empty for the whole workspace.
@@ -100,6 +110,9 @@ pub struct Walk {
     pub glob: Option<Glob>,
     /// What of the usually skipped is looked at too.
     pub skip: Skip,
+    /// Most entries, files and directories, that are looked at; [`Walked::more`] says when there were more. Default:
+    /// a million.
+    pub most: u64,
 }
 
 /// What a walk leaves out. Version control's own directory is always left out.
@@ -116,18 +129,22 @@ pub enum Skip {
 }
 
 /// What a walk found.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by sandboxes, with ..Default")]
 pub struct Walked {
     /// The files.
     pub files: Vec<WalkedFile>,
-    /// Real path of where it began, `.` for the workspace.
-    pub start: String,
+    /// Entries that were looked at, whether they fit or not.
+    pub entries: u64,
+    /// Entries that could not be read or listed.
+    pub unreadable: u64,
+    /// Whether the walk stopped at its bound, so that there may be more files.
+    pub more: bool,
 }
 
 /// A file of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "built by sandboxes")]
 pub struct WalkedFile {
     /// Path relative to the workspace.
     pub path: String,
@@ -154,29 +171,37 @@ pub struct Search {
 }
 
 /// What a search found.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by sandboxes, with ..Default")]
 pub struct Found {
     /// Matching lines with their context, up to the number asked for.
     pub lines: Vec<FoundLine>,
     /// Each file with a match and its number of matching lines, sorted by path.
     pub files: Vec<(String, u64)>,
-    /// Files that were looked at.
+    /// Files that were searched to their end.
     pub searched: u64,
     /// Files that are binary and were passed over.
     pub binary: u64,
+    /// Files that could not be read to their end, and directories that could not be listed.
+    pub unreadable: u64,
+    /// Files that the walk found, whether they were searched or not.
+    pub listed: u64,
+    /// Whether the walk stopped at its bound, so that there may be more files.
+    pub more: bool,
 }
 
 /// A line of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "built by sandboxes")]
 pub struct FoundLine {
     /// The file.
     pub path: String,
     /// The 1-based line.
     pub number: u64,
-    /// Its text without the line ending.
+    /// Its text without the line ending; of a very long line only the beginning.
     pub text: String,
+    /// Bytes of the line that are not in `text`.
+    pub left_out: u64,
     /// Why it is here.
     pub role: Role,
 }
@@ -193,10 +218,10 @@ pub enum Role {
     After,
 }
 
-/// A command to run.
+/// A shell command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "built by tools")]
-pub struct Shell {
+pub struct ShellCommand {
     /// What the shell runs.
     pub command: String,
     /// The directory it runs in; empty for the workspace.
@@ -205,14 +230,14 @@ pub struct Shell {
     pub timeout: Duration,
 }
 
-/// A command that ran.
+/// What came of a command.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Ran {
+#[expect(clippy::exhaustive_structs, reason = "built by sandboxes")]
+pub struct CommandOutput {
     /// How it ended.
-    pub end: End,
+    pub exit: ExitReason,
     /// What it printed, both streams as they came.
-    pub output: Captured,
+    pub printed: Captured,
     /// How long it took.
     pub took: Duration,
     /// Processes it left behind, which were stopped; by their command lines.
@@ -222,9 +247,9 @@ pub struct Ran {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a tool must say each of these in words")]
-pub enum End {
+pub enum ExitReason {
     /// By itself, with this code.
-    Exit(i32),
+    Code(i32),
     /// By a signal that was not ours.
     Signal(i32),
     /// Stopped at its timeout.
@@ -233,10 +258,15 @@ pub enum End {
     Cancelled,
 }
 
+impl Default for Walk {
+    fn default() -> Self {
+        Self { start: String::new(), glob: None, skip: Skip::default(), most: 1_000_000 }
+    }
+}
+
 impl Fingerprint {
     /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        let hash = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { hash, len: bytes.len() as u64 }
+        Self { hash: hex(&Sha256::digest(bytes)), len: bytes.len() as u64 }
     }
 }

@@ -99,22 +99,20 @@ impl Root {
     pub(super) fn explain(&self, path: &str, relative: &Path, error: io::Error) -> SandboxError {
         let path = path.to_owned();
         let kind = error.kind();
-        match () {
-            // The system's own refusal has a number; this one was made by the confinement.
-            () if kind == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
-                SandboxError::Outside { path }
-            }
-            () if kind == io::ErrorKind::NotFound && self.is_link(relative) => {
-                SandboxError::Dangling { path }
-            }
-            () if matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                SandboxError::NotFound { path }
-            }
-            () => SandboxError::Io { path, action: "opened", source: error },
+        // The system's own refusal has a number; one without was made by the confinement.
+        if kind == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+            SandboxError::Outside { path }
+        } else if kind == io::ErrorKind::NotFound && self.is_link(relative) {
+            SandboxError::Dangling { path }
+        } else if matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+            SandboxError::NotFound { path }
+        } else {
+            SandboxError::Io { path, action: "opened", source: error }
         }
     }
 
-    fn is_link(&self, relative: &Path) -> bool {
+    /// Whether the path itself is a symbolic link.
+    pub(super) fn is_link(&self, relative: &Path) -> bool {
         self.dir.symlink_metadata(relative).is_ok_and(|meta| meta.is_symlink())
     }
 }
@@ -136,12 +134,16 @@ pub(super) fn regular(path: &str, kind: FileType) -> Result<(), SandboxError> {
         return Ok(());
     }
     let special = "It was not opened, because reading it could block for ever; use bash if you must.";
-    let (kind, hint) = match () {
-        () if kind.is_dir() => ("directory", "Use glob to list its files, then name one of them."),
-        () if kind.is_fifo() => ("named pipe", special),
-        () if kind.is_socket() => ("socket", special),
-        () if kind.is_char_device() || kind.is_block_device() => ("device", special),
-        () => ("special file", special),
+    let (kind, hint) = if kind.is_dir() {
+        ("directory", "Use glob to list its files, then name one of them.")
+    } else if kind.is_fifo() {
+        ("named pipe", special)
+    } else if kind.is_socket() {
+        ("socket", special)
+    } else if kind.is_char_device() || kind.is_block_device() {
+        ("device", special)
+    } else {
+        ("special file", special)
     };
     Err(SandboxError::NotAFile { path: path.to_owned(), kind, hint })
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::env::{FORCED, PATH};
 use super::family::{Family, Mark};
-use super::{Captured, End, Ran, SandboxError};
+use super::{Captured, CommandOutput, ExitReason, SandboxError};
 
 /// What a command is started with.
 #[derive(Debug)]
@@ -35,16 +35,20 @@ struct Running {
 }
 
 /// Runs a command to its end. Dropping the future kills everything the command started.
-pub(super) async fn run(start: &Start<'_>, most: Duration, cancel: &Cancel) -> Result<Ran, SandboxError> {
+pub(super) async fn run(
+    start: &Start<'_>,
+    most: Duration,
+    cancel: &Cancel,
+) -> Result<CommandOutput, SandboxError> {
     let began = Instant::now();
     let mut running = start.launch().map_err(SandboxError::Start)?;
     let end = tokio::select! {
         status = running.outlast() => end_of(status.map_err(SandboxError::Start)?),
-        () = sleep(most) => End::TimedOut,
-        () = cancel.cancelled() => End::Cancelled,
+        () = sleep(most) => ExitReason::TimedOut,
+        () = cancel.cancelled() => ExitReason::Cancelled,
     };
     let stopped = running.stop(end).await?;
-    Ok(Ran { end, output: running.retire(), took: began.elapsed(), stopped })
+    Ok(CommandOutput { exit: end, printed: running.retire(), took: began.elapsed(), stopped })
 }
 
 impl Start<'_> {
@@ -96,20 +100,20 @@ impl Running {
     }
 
     /// Ends what still runs: asked first, killed after a grace. The names of what a finished shell left behind.
-    async fn stop(&mut self, end: End) -> Result<Vec<String>, SandboxError> {
-        let by_itself = matches!(end, End::Exit(_) | End::Signal(_));
+    async fn stop(&mut self, end: ExitReason) -> Result<Vec<String>, SandboxError> {
+        let by_itself = matches!(end, ExitReason::Code(_) | ExitReason::Signal(_));
         if by_itself {
             self.family.shell_is_gone();
             // What the shell printed last is still in the pipe; a child that holds the pipe open is not waited for.
             self.listen(DRAIN).await;
         }
-        let left = if by_itself { self.family.names() } else { Vec::new() };
+        let left = if by_itself { self.family.names().await? } else { Vec::new() };
         if !by_itself || !left.is_empty() {
-            self.family.terminate();
+            self.family.terminate().await?;
             let grace = Instant::now() + GRACE;
             while Instant::now() < grace && !self.all_gone().await? {}
         }
-        self.family.kill().await;
+        self.family.kill().await?;
         self.listen(DRAIN).await;
         self.child.wait().await.map_err(SandboxError::Start)?;
         Ok(left)
@@ -121,7 +125,7 @@ impl Running {
         let Ok(exited) = timeout(POLL, self.child.wait()).await else { return Ok(false) };
         exited.map_err(SandboxError::Start)?;
         self.family.shell_is_gone();
-        Ok(self.family.names().is_empty())
+        Ok(self.family.names().await?.is_empty())
     }
 
     async fn listen(&mut self, most: Duration) {
@@ -144,12 +148,12 @@ async fn pump(pipe: &mut Receiver, into: &mut Captured) {
     }
 }
 
-fn end_of(status: ExitStatus) -> End {
+fn end_of(status: ExitStatus) -> ExitReason {
     match (status.code(), status.signal()) {
-        (Some(code), _) => End::Exit(code),
-        (None, Some(signal)) => End::Signal(signal),
+        (Some(code), _) => ExitReason::Code(code),
+        (None, Some(signal)) => ExitReason::Signal(signal),
         // Neither exited nor killed cannot be for a process that was waited for.
-        (None, None) => End::Exit(-1),
+        (None, None) => ExitReason::Code(-1),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Listing files: ignore files are respected, links are not followed.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agent_core::Cancel;
@@ -10,17 +11,40 @@ use super::root::{Root, shown};
 use super::{SandboxError, Skip, Walk, Walked, WalkedFile};
 
 pub(super) fn walk(root: &Root, walk: &Walk, cancel: &Cancel) -> Result<Walked, SandboxError> {
+    let mut files = Vec::new();
+    let walked = visit(root, walk, cancel, &mut |file| files.push(file))?;
+    Ok(Walked { files, ..walked })
+}
+
+/// Hands on each file as it is found. It stops at the bound, and at the next entry once it is cancelled.
+fn visit(
+    root: &Root,
+    walk: &Walk,
+    cancel: &Cancel,
+    found: &mut dyn FnMut(WalkedFile),
+) -> Result<Walked, SandboxError> {
     let start = root.real(&walk.start)?.path;
-    let mut walked = Walked { files: Vec::new(), start: shown(&start) };
+    let mut walked = Walked::default();
     for entry in builder(root, &start, walk.skip).build() {
         if cancel.is_cancelled() {
             return Err(SandboxError::Cancelled);
         }
-        // What cannot be listed (no permission, vanished meanwhile) is as good as not there.
-        let Ok(entry) = entry else { continue };
-        walked.files.extend(file(root, &start, walk, &entry));
+        if walked.entries == walk.most {
+            walked.more = true;
+            break;
+        }
+        walked.entries += 1;
+        match entry {
+            Ok(entry) => file(root, &start, walk, &entry).into_iter().for_each(&mut *found),
+            Err(error) => walked.unreadable += u64::from(!vanished(&error)),
+        }
     }
     Ok(walked)
+}
+
+/// What vanished since it was named is as good as not there.
+fn vanished(error: &ignore::Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 fn builder(root: &Root, start: &Path, skip: Skip) -> WalkBuilder {
@@ -80,4 +104,61 @@ fn file(root: &Root, start: &Path, walk: &Walk, entry: &DirEntry) -> Option<Walk
     }
     let modified = entry.metadata().ok().and_then(|meta| meta.modified().ok());
     Some(WalkedFile { path: shown(relative), modified })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace with these empty files.
+    fn workspace(files: u32) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        (0..files).for_each(|number| drop(root.dir.create(number.to_string()).unwrap()));
+        (dir, root)
+    }
+
+    #[test]
+    fn a_walk_stops_at_its_bound_and_says_so() {
+        let (_dir, root) = workspace(5);
+        let check = |most: u64, files: usize, more: bool| {
+            let walked = walk(&root, &Walk { most, ..Walk::default() }, &Cancel::new()).unwrap();
+            assert_eq!((walked.files.len(), walked.more, walked.unreadable), (files, more, 0), "{most}");
+            assert!(walked.entries <= most);
+        };
+        // The directory itself is an entry.
+        check(0, 0, true);
+        check(1, 0, true);
+        check(4, 3, true);
+        check(6, 5, false);
+        check(1_000, 5, false);
+    }
+
+    #[test]
+    fn a_cancelled_walk_looks_at_nothing_more() {
+        let (_dir, root) = workspace(50);
+        let (cancel, mut seen) = (Cancel::new(), 0);
+        let ended = visit(&root, &Walk::default(), &cancel, &mut |_| {
+            seen += 1;
+            if seen == 3 {
+                cancel.cancel();
+            }
+        });
+        assert!(matches!(ended, Err(SandboxError::Cancelled)));
+        assert_eq!(seen, 3);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_counted() {
+        let (_dir, root) = workspace(1);
+        // A folder whose absolute path is longer than the system takes; not even an administrator can list it.
+        let mut folder = root.dir.try_clone().unwrap();
+        for _ in 0..17 {
+            let name = "d".repeat(250);
+            folder.create_dir(&name).unwrap();
+            folder = folder.open_dir(&name).unwrap();
+        }
+        let walked = walk(&root, &Walk::default(), &Cancel::new()).unwrap();
+        assert_eq!((walked.files.len(), walked.unreadable, walked.more), (1, 1, false));
+    }
 }

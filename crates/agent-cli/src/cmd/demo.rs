@@ -77,6 +77,7 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
     } else {
         run::watch(&agent, &id, PROMPT, &mut text).await?
     };
+    let Some(end) = end else { return Ok(run::stopped()) };
     // Given back, so that the session is loaded as another process would load it.
     drop(agent);
     let claims = claims(&place, &sim, replies, &end).await?;

@@ -1,9 +1,11 @@
 //! `agent run`: give the agent a message and watch it work.
 
-use std::io::stdout;
+use std::io::{self, stdout};
 use std::process::ExitCode;
 
 use agent::{Agent, Run, SessionId, TerminalReason, TurnEnd};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::RunArgs;
 use crate::assemble;
@@ -13,7 +15,7 @@ use crate::show::{JsonScreen, Screen, TextScreen};
 /// The status of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
 
-pub(crate) async fn run(args: RunArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, CliError> {
     if args.prompt.trim().is_empty() {
         return Err(CliError::BlankPrompt);
     }
@@ -21,49 +23,77 @@ pub(crate) async fn run(args: RunArgs) -> Result<ExitCode, CliError> {
         Some(id) => SessionId::new(id.clone())?,
         None => SessionId::new(uuid::Uuid::now_v7().to_string())?,
     };
-    let agent = assemble::agent(&args)?;
+    assemble::check_workspace(&args, &id).await?;
+    let agent = assemble::agent(&args, key)?;
     let end = if args.json {
         watch(&agent, &id, &args.prompt, &mut JsonScreen(stdout())).await?
     } else {
         watch(&agent, &id, &args.prompt, &mut TextScreen::new(stdout())).await?
     };
-    Ok(code(&end.reason))
+    Ok(end.map_or(stopped(), |end| code(&end.reason)))
 }
 
-/// Sends a message and shows what happens.
+/// Sends a message and shows what happens; `None` when it was stopped at once.
 pub(crate) async fn watch(
     agent: &Agent,
     id: &SessionId,
     prompt: &str,
     screen: &mut impl Screen,
-) -> Result<TurnEnd, CliError> {
+) -> Result<Option<TurnEnd>, CliError> {
     let run = agent.session(id.clone()).send(prompt).await?;
     let end = show(run, screen).await?;
-    screen.end(&end, id.as_str())?;
+    if let Some(end) = &end {
+        screen.end(end, id.as_str())?;
+    }
     Ok(end)
 }
 
-/// Shows every event. The first Ctrl-C stops the turn, a second one the program.
-async fn show(mut run: Run, screen: &mut impl Screen) -> Result<TurnEnd, CliError> {
+/// Shows every event. The first signal stops the turn; a second one drops the run where it stands, which kills what it
+/// started and leaves the session at its last write.
+async fn show(mut run: Run, screen: &mut impl Screen) -> Result<Option<TurnEnd>, CliError> {
+    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let cancel = run.cancel();
     loop {
         tokio::select! {
             event = run.next() => match event {
                 Some(event) => screen.event(&event)?,
-                None => break,
+                None => return Ok(Some(run.finish().await?)),
             },
-            pressed = tokio::signal::ctrl_c(), if !cancel.is_cancelled() => {
-                pressed.map_err(CliError::Runtime)?;
+            () = signals.next() => {
+                if cancel.is_cancelled() {
+                    return Ok(None);
+                }
                 cancel.cancel();
-                tokio::spawn(async {
-                    if tokio::signal::ctrl_c().await.is_ok() {
-                        std::process::exit(i32::from(INTERRUPTED));
-                    }
-                });
             }
         }
     }
-    Ok(run.finish().await?)
+}
+
+/// Ctrl-C, a request to end, and a terminal that was closed: all mean stop.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+/// The status of a run that was stopped at once.
+pub(crate) fn stopped() -> ExitCode {
+    ExitCode::from(INTERRUPTED)
 }
 
 /// 0 when the work was brought to its end, 130 when the user stopped it, else 1.

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use agent::{SessionId, Store};
-use agent_core::{AssistantPart, Entry, History, UserPart};
+use agent_core::{Entry, History};
 
 use crate::args::{ListArgs, ShowArgs};
 use crate::assemble;
@@ -17,7 +17,14 @@ pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
         None => Vec::new(),
     };
     let mut out = stdout();
-    for session in &sessions {
+    for line in &sessions {
+        let session = match line {
+            Ok(session) => session,
+            Err(error) => {
+                writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?;
+                continue;
+            }
+        };
         if args.json {
             writeln!(out, "{}", serde_json::to_string(session)?)?;
             continue;
@@ -72,23 +79,18 @@ fn counted(n: u64, one: &str, many: &str) -> String {
 fn show_entry(out: &mut impl Write, entry: &Entry) -> Result<(), CliError> {
     match entry {
         Entry::User(message) => {
-            for part in message.parts() {
-                match part {
-                    UserPart::Text(text) => writeln!(out, "> {}", plain(text.as_str()))?,
-                    UserPart::File(file) => writeln!(out, "> [{}]", file.media_type)?,
-                    _ => writeln!(out, "> [part]")?,
-                }
+            for line in plain(&message.plain()).lines() {
+                writeln!(out, "> {line}")?;
             }
         }
         Entry::Step(step) => {
-            for part in step.parts() {
-                if let AssistantPart::Text(text) = part {
-                    writeln!(out, "{}", plain(text.text.as_str()))?;
-                }
+            let text = step.text();
+            if !text.is_empty() {
+                writeln!(out, "{}", plain(&text))?;
             }
             for (call, result) in step.pairs() {
                 let sign = if result.output.is_error() { "✗" } else { "✓" };
-                writeln!(out, "• {}({})", call.name, short(call.input.as_str()))?;
+                writeln!(out, "• {}({})", plain(&call.name), short(call.input.as_str()))?;
                 writeln!(out, "  {sign} {}", short(&result.output.plain()))?;
             }
         }

@@ -233,3 +233,80 @@ async fn recorded_conversations_of_the_corpus_are_played_through() {
     }
     assert!(played >= 3, "only {played} conversations were found");
 }
+
+#[tokio::test]
+async fn commands_cannot_read_the_key() {
+    let home = Home::new();
+    let look = r#"{"command":"env; for pid in $PPID /proc/[0-9]*; do tr '\\0' '\\n' < ${pid}/environ 2>/dev/null; tr '\\0' '\\n' < /proc/$PPID/environ; break; done; echo looked"}"#;
+    let sim = SimProvider::start(vec![Reply::tool("bash", look), Reply::text("ok")]).unwrap();
+    let url = sim.base_url();
+    let args = ["run", "go", "--base-url", &url, "--session", "s", "--permission-mode", "bypass"];
+    let output = home.command(&args).env("ANTHROPIC_API_KEY", "sk-very-secret").output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8(sim.request(1).await.body.to_vec()).unwrap();
+    assert!(
+        told.contains("looked") && told.contains("AGENT_KEY_FD"),
+        "the parent's environment was read: {told}"
+    );
+    assert!(!told.contains("sk-very-secret"), "{told}");
+    assert_eq!(sim.requests()[0].header("x-api-key"), Some("[redacted]"), "the key was sent");
+}
+
+#[tokio::test]
+async fn being_told_to_end_leaves_nothing_running() {
+    let check = async |signals: &[&str]| {
+        let home = Home::new();
+        let stubborn =
+            r#"{"command":"trap '' TERM; for i in $(seq 1 100); do echo x >> alive; sleep 0.1; done"}"#;
+        let sim = SimProvider::start(vec![Reply::tool("bash", stubborn)]).unwrap();
+        let url = sim.base_url();
+        let args = ["run", "go", "--base-url", &url, "--session", "s", "--permission-mode", "bypass"];
+        let child = home.command(&args).spawn().unwrap();
+        let alive = home.work().join("alive");
+        wait_until(|| async { alive.exists() }).await;
+        let pid = child.id().unwrap().to_string();
+        for signal in signals {
+            std::process::Command::new("kill").args([signal, pid.as_str()]).status().unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        let output = child.wait_with_output().await.unwrap();
+        // The group is killed after a short grace; from then on the file stays as it is.
+        let size = || std::fs::metadata(&alive).unwrap().len();
+        wait_until(|| async {
+            let before = size();
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            before == size()
+        })
+        .await;
+        assert!(size() < 200, "{signals:?}: it was ended, it did not just end");
+        output.status.code()
+    };
+    assert_eq!(check(&["-TERM"]).await, Some(130));
+    assert_eq!(check(&["-HUP"]).await, Some(130));
+    assert_eq!(check(&["-INT", "-INT"]).await, Some(130));
+    assert_eq!(check(&["-KILL"]).await, None);
+}
+
+#[tokio::test]
+async fn a_session_stays_in_its_workspace() {
+    let home = Home::new();
+    let sim = SimProvider::start(vec![Reply::text("one"), Reply::text("two")]).unwrap();
+    home.run(&sim.base_url(), &["go", "--session", "s"]).await;
+    let elsewhere = home.work().join("other");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let output = home.run(&sim.base_url(), &["go", "--session", "s", "--cwd", "other"]).await;
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("go on there with --cwd"), "{}", output.stderr);
+    let output = home.run(&sim.base_url(), &["-go", "--session", "s"]).await;
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+}
+
+#[tokio::test]
+async fn a_tool_name_cannot_steer_the_terminal() {
+    let home = Home::new();
+    let sim = SimProvider::start(vec![Reply::tool("\u{1b}[2Jls", "{}"), Reply::text("ok")]).unwrap();
+    let live = home.run(&sim.base_url(), &["go", "--session", "s"]).await.stdout;
+    let shown = home.agent(&["sessions", "show", "s"]).await.stdout;
+    assert!(live.contains("␛[2Jls") && !live.contains('\u{1b}'), "{live:?}");
+    assert!(shown.contains("␛[2Jls") && !shown.contains('\u{1b}'), "{shown:?}");
+}

@@ -1,6 +1,6 @@
 //! How a turn ends or parks: the events that close it, and what the caller is told.
 
-use agent_core::{AssistantPart, Entry, EventBody, TerminalReason};
+use agent_core::{ActionOutcome, Entry, EventBody, StepRecord, TerminalReason};
 use agent_turn::Want;
 
 use super::Drive;
@@ -30,6 +30,22 @@ impl Drive {
         self.out.stage(EventBody::SessionWaiting {});
     }
 
+    /// Gives the calls that never ran their event: every requested call has a result event (requirement L9).
+    pub(super) fn tell_unrun(&mut self, step: &StepRecord) {
+        let unrun = std::mem::take(&mut self.unrun);
+        for (call, result) in step.pairs().filter(|(call, _)| unrun.contains(&call.id)) {
+            let preview = result.output.plain();
+            let (call, tool, bytes) = (call.id.clone(), call.name.clone(), preview.len() as u64);
+            self.out.stage(EventBody::ActionResult {
+                call,
+                tool,
+                outcome: ActionOutcome::Cancelled,
+                preview,
+                bytes,
+            });
+        }
+    }
+
     /// What the caller is told.
     pub(super) fn ended(&self, reason: TerminalReason) -> TurnEnd {
         let span = tracing::Span::current();
@@ -47,9 +63,6 @@ impl Drive {
     /// The text of the last step, when it belongs to this turn.
     fn last_words(&self) -> String {
         let Some(Entry::Step(step)) = self.live.history.entries().last() else { return String::new() };
-        let texts = step.parts().iter().filter_map(|part| {
-            if let AssistantPart::Text(text) = part { Some(text.text.as_str()) } else { None }
-        });
-        texts.collect::<Vec<_>>().join("")
+        step.text()
     }
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, Entry, EventBody, ModelError, SessionId, StepNo, StepRecord, ToolResult, TurnId,
-    UserMessage,
+    CallId, Cancel, Entry, EventBody, ModelError, SessionId, StepNo, StepRecord, TerminalReason, TurnId,
+    Usage, UserMessage,
 };
 use agent_turn::{Report, Turn, Want};
 use tracing::Instrument;
@@ -31,23 +31,26 @@ pub(crate) struct Drive {
     cancel: Cancel,
     /// What the user said and the history does not hold yet.
     waiting: Option<UserMessage>,
-    /// The first entry that is not stored yet.
-    unstored: usize,
-    /// Whether the response at work is in the journal.
-    journaled: bool,
-    /// Calls that began in a process that died.
-    lost: BTreeSet<CallId>,
-    /// Results of the step at work that were found in the journal.
-    found: Vec<ToolResult>,
+    recovered: Recovered,
+    /// Calls that were told as requested and that the turn answers, because the run was stopped.
+    unrun: Vec<CallId>,
     /// The failure that ended the turn.
     error: Option<ModelError>,
     /// Tokens of this run's model calls, failed ones included.
-    spent: agent_core::Usage,
+    spent: Usage,
     /// The span of the step at work.
     step_span: tracing::Span,
-    /// Whether the run began with an open turn.
-    taken_up: bool,
-    parked: bool,
+}
+
+/// What another process left of the step at work.
+#[derive(Default)]
+struct Recovered {
+    /// What it knew already, to be told to the turn first.
+    reports: Vec<Report>,
+    /// Whether the response at work is stored.
+    has_response: bool,
+    /// Calls that began and did not end.
+    lost: BTreeSet<CallId>,
 }
 
 impl Drive {
@@ -60,7 +63,6 @@ impl Drive {
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
         let Loaded { live, repairs, changes, open, created } = loaded;
-        let unstored = live.history.len();
         let turn = Turn::new(TurnId::after(live.last_turn));
         let mut drive = Self {
             config,
@@ -69,15 +71,11 @@ impl Drive {
             out,
             cancel,
             waiting: message,
-            unstored,
-            journaled: false,
-            lost: BTreeSet::new(),
-            found: Vec::new(),
+            recovered: Recovered::default(),
+            unrun: Vec::new(),
             error: None,
-            spent: agent_core::Usage::default(),
+            spent: Usage::default(),
             step_span: tracing::Span::none(),
-            taken_up: open.is_some(),
-            parked: false,
         };
         drive.tell_opening(repairs, changes, created);
         match open {
@@ -93,20 +91,20 @@ impl Drive {
 
     /// The session for the next message; a parked one is loaded anew, because its turn is still open.
     pub(crate) fn into_live(self) -> Option<Live> {
-        (!self.parked).then_some(self.live)
+        (!self.is_parked()).then_some(self.live)
     }
 
     /// Drives until the turn ends or parks. A message that could not join the open turn begins a turn of its own.
     pub(crate) async fn run(&mut self) -> Result<TurnEnd, HarnessError> {
-        if self.taken_up {
+        if self.recovered.reports.is_empty() {
+            self.write(None).await?;
+        } else {
             // A commit would empty the journal before its results are in the history.
             self.live.journal(&self.config, &mut self.out, &[]).await?;
-        } else {
-            self.write(None).await?;
         }
         loop {
             let end = self.run_turn().await?;
-            if self.waiting.is_none() || self.parked || self.cancel.is_cancelled() {
+            if self.waiting.is_none() || self.is_parked() || self.cancel.is_cancelled() {
                 return Ok(end);
             }
             self.turn = Turn::new(TurnId::after(self.live.last_turn));
@@ -116,26 +114,25 @@ impl Drive {
         }
     }
 
+    fn is_parked(&self) -> bool {
+        matches!(self.turn.poll(), Want::Park(_))
+    }
+
     async fn run_turn(&mut self) -> Result<TurnEnd, HarnessError> {
         tracing::Span::current().record("turn", tracing::field::display(self.turn.id()));
+        for report in std::mem::take(&mut self.recovered.reports) {
+            self.report(report).await?;
+        }
         loop {
             if self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_)) {
                 self.report(Report::Aborted(None)).await?;
             }
+            let span = self.step_span.clone();
             match self.turn.poll() {
                 Want::Prepare(_) => self.prepare().await?,
-                Want::Model => {
-                    let span = self.step_span.clone();
-                    self.call_model().instrument(span).await?;
-                }
-                Want::Tools(_) => {
-                    let span = self.step_span.clone();
-                    self.run_tools().instrument(span).await?;
-                }
-                Want::Park(kind) => {
-                    self.parked = true;
-                    return Ok(self.ended(agent_core::TerminalReason::Parked(kind)));
-                }
+                Want::Model => self.call_model().instrument(span).await?,
+                Want::Tools(_) => self.run_tools().instrument(span).await?,
+                Want::Park(kind) => return Ok(self.ended(TerminalReason::Parked(kind))),
                 Want::End(reason) => return Ok(self.ended(reason.clone())),
             }
         }
@@ -160,24 +157,24 @@ impl Drive {
             let (kind, message) = (error.kind, error.message.clone());
             self.out.stage(EventBody::StepFailed { kind, message, usage: called.usage });
         }
-        self.journaled = false;
+        self.recovered.has_response = false;
         self.report(called.report).await
     }
 
     async fn run_tools(&mut self) -> Result<(), HarnessError> {
-        // What finished before a crash keeps its result.
-        for result in std::mem::take(&mut self.found) {
-            self.report(Report::Result(result)).await?;
-        }
         let Want::Tools(pending) = self.turn.poll() else { return Ok(()) };
-        let work = tools::Work { pending: pending.clone(), journaled: self.journaled, lost: &self.lost };
-        self.journaled = true;
+        let work = tools::Work {
+            pending: pending.clone(),
+            is_stored: std::mem::replace(&mut self.recovered.has_response, true),
+            lost: &self.recovered.lost,
+        };
         let results = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         for result in results {
             self.report(Report::Result(result)).await?;
         }
-        if matches!(self.turn.poll(), Want::Tools(_)) {
+        if let Want::Tools(pending) = self.turn.poll() {
             // Calls are left without a result only when the run was stopped.
+            self.unrun = pending.unanswered().map(|call| call.id.clone()).collect();
             self.report(Report::Aborted(None)).await?;
         }
         Ok(())
@@ -201,28 +198,27 @@ impl Drive {
 
     async fn commit_step(&mut self, at: StepNo, step: StepRecord) -> Result<(), HarnessError> {
         let (finish, usage) = (step.finish().clone(), step.usage().clone());
-        let entry = self.live.push(Entry::Step(step))?;
         self.out.step = Some(at);
+        self.tell_unrun(&step);
+        let entry = self.live.push(Entry::Step(step))?;
         self.out.stage(EventBody::StepCompleted { entry, finish, usage: usage.clone() });
         if let Want::Prepare(next) = self.turn.poll() {
             self.out.step = Some(next);
             self.out.stage(EventBody::StepStarted {});
         }
-        self.lost.clear();
+        self.recovered.lost.clear();
         self.write(Some(&usage)).await
     }
 
     /// One atomic write of everything new, with the events that follow from what the turn wants now.
-    async fn write(&mut self, usage: Option<&agent_core::Usage>) -> Result<(), HarnessError> {
+    async fn write(&mut self, usage: Option<&Usage>) -> Result<(), HarnessError> {
         self.tell_end();
         let terminal = match self.turn.poll() {
             Want::End(reason) => Some(reason.clone()),
             Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::Park(_) => None,
         };
         let turn = if terminal.is_some() { None } else { Some(self.turn.save()?) };
-        let write = Write { from: self.unstored, turn, usage, terminal: terminal.as_ref() };
-        self.live.commit(&self.config, &mut self.out, write).await?;
-        self.unstored = self.live.history.len();
-        Ok(())
+        let write = Write { turn, usage, terminal: terminal.as_ref() };
+        self.live.commit(&self.config, &mut self.out, write).await
     }
 }

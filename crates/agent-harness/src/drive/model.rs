@@ -57,7 +57,7 @@ pub(super) async fn call(
             None => Report::Failed(ModelError::interrupted("early")),
         },
         Err(error) if error.kind == ModelErrorKind::Cancelled => {
-            Report::Aborted(Some(fold.partial("aborted")))
+            Report::Aborted(Some(live.history.admit(fold.partial("aborted"))))
         }
         Err(error) => Report::Failed(error),
     };

@@ -53,25 +53,29 @@ impl Drive {
             // The same command run again after a crash: go on instead of saying it twice.
             self.waiting = None;
         }
-        if matches!(self.turn.poll(), Want::Park(_)) {
-            self.turn.handle(&*self.config.stop, Report::Resume)?;
-        }
+        let was_parked = matches!(self.turn.poll(), Want::Park(_));
+        let recovered = &mut self.recovered;
+        // A parked turn holds its response itself.
+        recovered.has_response = was_parked;
+        recovered.reports.extend(was_parked.then_some(Report::Resume));
         for record in open.journal {
             match record {
                 JournalRecord::Response(pending) => {
-                    self.turn.handle(&*self.config.stop, Report::Prepared)?;
-                    self.turn.handle(&*self.config.stop, Report::Response(pending))?;
-                    self.journaled = true;
+                    // It was paid for in the other process, and no commit has counted it yet.
+                    self.live.usage += &pending.response().usage;
+                    self.spent += &pending.response().usage;
+                    recovered.reports.extend([Report::Prepared, Report::Response(pending)]);
+                    recovered.has_response = true;
                 }
                 JournalRecord::Started(call) => {
-                    self.lost.insert(call);
+                    recovered.lost.insert(call);
                 }
                 JournalRecord::Finished { result, slots } => {
-                    self.lost.remove(&result.call);
+                    recovered.lost.remove(&result.call);
                     if let Some(slots) = slots {
                         self.live.slots.update(|now| *now = slots);
                     }
-                    self.found.push(result);
+                    recovered.reports.push(Report::Result(result));
                 }
             }
         }

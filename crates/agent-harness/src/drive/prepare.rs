@@ -1,6 +1,6 @@
 //! The want to prepare: what the user said since joins the history, and the request is ready to be put together.
 
-use agent_core::{Entry, EventBody, UserMessage, UserPart};
+use agent_core::{Entry, EventBody};
 use agent_turn::Report;
 
 use super::Drive;
@@ -24,18 +24,9 @@ impl Drive {
 
     pub(super) fn push_waiting(&mut self) -> Result<(), HarnessError> {
         let Some(message) = self.waiting.take() else { return Ok(()) };
-        let text = words(&message);
+        let text = message.plain();
         let entry = self.live.push(Entry::User(message))?;
         self.out.stage(EventBody::MessageReceived { entry, text });
         Ok(())
     }
-}
-
-fn words(message: &UserMessage) -> String {
-    let parts = message.parts().iter().map(|part| match part {
-        UserPart::Text(text) => text.as_str().to_owned(),
-        UserPart::File(file) => format!("[{}]", file.media_type),
-        _ => "[part]".to_owned(),
-    });
-    parts.collect::<Vec<_>>().join("\n")
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, EventBody, JournalRecord, PendingStep, RawJson,
-    ToolCall, ToolOutput, ToolResult, floor_boundary,
+    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, EventBody, JournalRecord, PendingStep,
+    RawJson, Text, ToolCall, ToolOutput, ToolResult, floor_boundary,
 };
 use agent_store::Store;
 use agent_tools::{
-    AskRequest, Blobs, ExecutionPlan, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, preflight,
+    AskRequest, Blobs, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight,
 };
 use async_trait::async_trait;
 use futures_util::stream::FuturesUnordered;
@@ -29,13 +29,15 @@ const GRACE: Duration = Duration::from_secs(5);
 const PREVIEW_BYTES: usize = 2_000;
 
 const OUTCOME_UNKNOWN: &str = "Outcome unknown: the program stopped while this call ran. It may have had all, part or none of its effect. Look at the present state before you decide whether to call it again.";
+const WITHDRAWN: &str =
+    "Not run: the user stopped the turn before anyone answered whether this call may run.";
 const INTERRUPTED: &str = "Interrupted: the user stopped the turn while this call ran, and it did not wind up in time. It may have had part of its effect; look at the present state before you go on.";
 
 /// The calls of a step and what is known about them.
 pub(super) struct Work<'a> {
     pub(super) pending: PendingStep,
-    /// Whether the response is in the journal already.
-    pub(super) journaled: bool,
+    /// Whether the response is stored already.
+    pub(super) is_stored: bool,
     /// Calls that began in a process that died.
     pub(super) lost: &'a BTreeSet<CallId>,
 }
@@ -56,6 +58,14 @@ enum Checked {
     Answered(Done),
 }
 
+/// What came of asking.
+enum Asked {
+    Cleared(Cleared),
+    Answered(Done),
+    /// The run was stopped while a person was asked.
+    Stopped(Done),
+}
+
 /// A call that has its answer.
 struct Done {
     call: ToolCall,
@@ -72,44 +82,113 @@ pub(super) async fn run(
     work: Work<'_>,
 ) -> Result<Vec<ToolResult>, HarnessError> {
     let calls: Vec<ToolCall> = work.pending.unanswered().cloned().collect();
-    let mut records = Vec::new();
-    if !work.journaled {
-        out.stage(EventBody::ActionsRequested { calls: calls.iter().map(action).collect() });
-        records.push(JournalRecord::Response(work.pending));
+    let mut desk = Desk { config, live, out, records: Vec::new(), results: Vec::with_capacity(calls.len()) };
+    if !work.is_stored {
+        desk.out.stage(EventBody::ActionsRequested { calls: calls.iter().map(action).collect() });
+        desk.records.push(JournalRecord::Response(work.pending));
     }
-    let plan = ExecutionPlan::new(&config.tools, &calls.iter().collect::<Vec<_>>());
-    let mut results = Vec::with_capacity(calls.len());
-    for batch in plan.batches() {
+    for batch in batches(&config.tools, &calls) {
         if cancel.is_cancelled() {
             break;
         }
-        let batch = batch.0.iter().filter_map(|position| calls.get(*position));
-        let checked: Vec<Checked> = batch.map(|call| check(config, work.lost, call)).collect();
+        let checked = batch.iter().map(|call| check(config, work.lost, call)).collect();
+        desk.run_batch(cancel, checked).await?;
+    }
+    desk.flush().await?;
+    Ok(desk.results)
+}
+
+/// Where the answers of a step are collected, journaled and told.
+struct Desk<'a> {
+    config: &'a HarnessConfig,
+    live: &'a mut Live,
+    out: &'a mut Outbox,
+    /// What the next write stores.
+    records: Vec<JournalRecord>,
+    results: Vec<ToolResult>,
+}
+
+impl Desk<'_> {
+    /// Runs the calls of a batch together; each answer is stored as soon as it is there.
+    async fn run_batch(&mut self, cancel: &Cancel, checked: Vec<Checked>) -> Result<(), HarnessError> {
         if checked.iter().any(|checked| matches!(checked, Checked::Ask(..))) {
             // A person may take long: the answer that was paid for is safe before they are asked.
-            live.journal(config, out, &std::mem::take(&mut records)).await?;
+            self.flush().await?;
         }
-        let mut running = FuturesUnordered::new();
+        let mut cleared = Vec::with_capacity(checked.len());
         for checked in checked {
-            match ask(config, cancel, checked).await {
-                Ok(cleared) => {
-                    if !cleared.tool.traits().idempotent {
-                        records.push(JournalRecord::Started(cleared.call.id.clone()));
-                    }
-                    let cx = context(config, live, &cleared.call, cancel);
-                    running.push(execute(cx, cleared));
+            match ask(self.config, cancel, checked).await {
+                Asked::Cleared(call) => cleared.push(call),
+                Asked::Answered(done) => self.finish(done).await?,
+                // Nothing of this batch has begun, so nothing of it begins.
+                Asked::Stopped(done) => {
+                    self.finish(done).await?;
+                    return self.flush().await;
                 }
-                Err(done) => results.push(finish(config, live, out, &mut records, done).await?),
             }
         }
-        live.journal(config, out, &std::mem::take(&mut records)).await?;
-        while let Some(done) = running.next().await {
-            results.push(finish(config, live, out, &mut records, done).await?);
-            live.journal(config, out, &std::mem::take(&mut records)).await?;
+        let mut running = FuturesUnordered::new();
+        for cleared in cleared {
+            if !cleared.tool.traits().idempotent {
+                self.records.push(JournalRecord::Started(cleared.call.id.clone()));
+            }
+            running.push(execute(context(self.config, self.live, &cleared.call, cancel), cancel, cleared));
         }
+        self.flush().await?;
+        while let Some(done) = running.next().await {
+            self.finish(done).await?;
+            self.flush().await?;
+        }
+        Ok(())
     }
-    live.journal(config, out, &records).await?;
-    Ok(results)
+
+    async fn flush(&mut self) -> Result<(), HarnessError> {
+        self.live.journal(self.config, self.out, &std::mem::take(&mut self.records)).await
+    }
+
+    /// Caps, tells and records one answer; the next flush stores it.
+    async fn finish(&mut self, done: Done) -> Result<(), HarnessError> {
+        let Done { call, outcome, output } = done;
+        let whole = output.plain();
+        let output = self.cap(&call, output, &whole).await?;
+        self.out.stage(EventBody::ActionResult {
+            call: call.id.clone(),
+            tool: call.name,
+            outcome,
+            preview: whole[..floor_boundary(&whole, PREVIEW_BYTES)].to_owned(),
+            bytes: whole.len() as u64,
+        });
+        let result = ToolResult { call: call.id, output };
+        self.records
+            .push(JournalRecord::Finished { result: result.clone(), slots: self.live.changed_slots() });
+        self.results.push(result);
+        Ok(())
+    }
+
+    /// Keeps an output under its tool's cap; the original goes to the blob store first, so nothing is lost.
+    async fn cap(
+        &self,
+        call: &ToolCall,
+        output: ToolOutput,
+        whole: &str,
+    ) -> Result<ToolOutput, HarnessError> {
+        let cap = self.config.tools.get(&call.name).map(|tool| tool.traits().cap).unwrap_or_default();
+        if cap.fits(whole) {
+            return Ok(output);
+        }
+        let hash = self.config.store.put_blob(&self.live.meta.id, whole.as_bytes()).await?;
+        let capped = cap.apply(whole, &format!("read on with read_file, path \"{hash}\"")).text;
+        if let ToolOutput::Content(parts) = output {
+            // Words are capped together; files are not words, and stay.
+            let files = parts.into_iter().filter(|part| matches!(part, ContentPart::File(_)));
+            let words = ContentPart::Text(Text::or(capped, "(no output)"));
+            return Ok(ToolOutput::Content(std::iter::once(words).chain(files).collect()));
+        }
+        if matches!(output, ToolOutput::Denied(_)) {
+            return Ok(ToolOutput::denied(capped));
+        }
+        Ok(if output.is_error() { ToolOutput::error(capped) } else { ToolOutput::text(capped) })
+    }
 }
 
 /// Whether a call can and may run, as far as no person is needed.
@@ -130,27 +209,30 @@ fn check(config: &HarnessConfig, lost: &BTreeSet<CallId>, call: &ToolCall) -> Ch
 }
 
 /// Asks where a person decides; one question at a time.
-async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Result<Cleared, Done> {
+async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Asked {
     let (request, call, tool, input) = match checked {
-        Checked::Cleared(cleared) => return Ok(cleared),
-        Checked::Answered(done) => return Err(done),
+        Checked::Cleared(cleared) => return Asked::Cleared(cleared),
+        Checked::Answered(done) => return Asked::Answered(done),
         Checked::Ask(request, call, tool, input) => (request, call, tool, input),
     };
     let answer = tokio::select! {
         biased;
-        () = cancel.cancelled() => Ok(Answer::Deny(Some("the turn was stopped before anyone answered".to_owned()))),
+        () = cancel.cancelled() => {
+            let output = ToolOutput::error(WITHDRAWN);
+            return Asked::Stopped(Done { call, outcome: ActionOutcome::Cancelled, output });
+        }
         answer = config.asker.ask(&request) => answer,
     };
     let words = match answer {
-        Ok(Answer::Allow) => return Ok(Cleared { call, tool, input, permit: request.allow() }),
+        Ok(Answer::Allow) => return Asked::Cleared(Cleared { call, tool, input, permit: request.allow() }),
         Ok(Answer::Deny(words)) => request.deny(words.as_deref()),
         Ok(Answer::Nobody) => request.nobody_to_ask(),
         Err(error) => {
-            tracing::warn!(%error, tool = request.tool(), "leave could not be asked for");
+            tracing::warn!(%error, tool = request.tool(), "nobody could be asked for permission");
             request.nobody_to_ask()
         }
     };
-    Err(Done { call, outcome: ActionOutcome::Denied, output: ToolOutput::denied(words) })
+    Asked::Answered(Done { call, outcome: ActionOutcome::Denied, output: ToolOutput::denied(words) })
 }
 
 fn context(config: &HarnessConfig, live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
@@ -164,16 +246,16 @@ fn context(config: &HarnessConfig, live: &Live, call: &ToolCall, cancel: &Cancel
 }
 
 /// Runs one cleared call to an answer, whatever happens: failure, panic, deadline or stop.
-async fn execute(cx: ToolCx, cleared: Cleared) -> Done {
+async fn execute(cx: ToolCx, stop: &Cancel, cleared: Cleared) -> Done {
     let Cleared { call, tool, input, permit } = cleared;
     let span =
         tracing::info_span!("tool", name = %call.name, call = %call.id, outcome = tracing::field::Empty);
     let ran = run_guarded(&cx, &*tool, permit, &input).instrument(span.clone()).await;
-    let (outcome, output) = match ran {
-        Ok(output) if output.is_error() => (ActionOutcome::Failed, output),
-        Ok(output) => (ActionOutcome::Completed, output),
-        Err(error @ ToolError::Cancelled) => (ActionOutcome::Cancelled, ToolOutput::error(error.to_string())),
-        Err(error) => (ActionOutcome::Failed, ToolOutput::error(error.to_string())),
+    let output = ran.unwrap_or_else(|error| ToolOutput::error(error.to_string()));
+    let outcome = match output.is_error() {
+        false => ActionOutcome::Completed,
+        true if stop.is_cancelled() => ActionOutcome::Cancelled,
+        true => ActionOutcome::Failed,
     };
     span.record("outcome", tracing::field::debug(outcome));
     Done { call, outcome, output }
@@ -185,28 +267,34 @@ async fn run_guarded(
     permit: Permit,
     input: &RawJson,
 ) -> Result<ToolOutput, ToolError> {
-    let deadline = tool.traits().deadline;
     let guarded = AssertUnwindSafe(tool.run(cx, permit, input)).catch_unwind();
     let work = guarded.map(|ran| ran.unwrap_or_else(|panic| Err(panicked(tool.card().name(), &*panic))));
     tokio::pin!(work);
+    let deadline = tool.traits().deadline;
     let expired = async {
         match deadline {
-            Some(deadline) => tokio::time::sleep(deadline).await,
+            Some(deadline) => {
+                tokio::time::sleep(deadline).await;
+                ToolError::Timeout(deadline)
+            }
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
+    let stopped = tokio::select! {
         biased;
-        ran = &mut work => ran,
-        () = cx.cancel.cancelled() => {
-            let wound_up = tokio::time::timeout(GRACE, work).await;
-            wound_up.unwrap_or_else(|_| Err(ToolError::failed(INTERRUPTED)))
-        }
-        () = expired => {
+        ran = &mut work => return ran,
+        () = cx.cancel.cancelled() => ToolError::failed(INTERRUPTED),
+        timeout = expired => {
             cx.cancel.cancel();
-            let _ = tokio::time::timeout(GRACE, work).await;
-            Err(ToolError::Timeout(deadline.unwrap_or_default()))
+            timeout
         }
+    };
+    // What it did in the end is what the model must know; only a tool that says no more is given up.
+    match tokio::time::timeout(GRACE, work).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(ToolError::Cancelled)) if matches!(stopped, ToolError::Timeout(_)) => Err(stopped),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(stopped),
     }
 }
 
@@ -215,49 +303,6 @@ fn panicked(tool: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let words = words.unwrap_or("no message");
     ToolError::failed(format!("`{tool}` broke down ({words}). Do not repeat the call; find another way."))
-}
-
-/// Caps and tells one answer; the caller journals the record.
-async fn finish(
-    config: &HarnessConfig,
-    live: &mut Live,
-    out: &mut Outbox,
-    records: &mut Vec<JournalRecord>,
-    done: Done,
-) -> Result<ToolResult, HarnessError> {
-    let Done { call, outcome, output } = done;
-    let whole = output.plain();
-    let output = cap(config, live, &call, output, &whole).await?;
-    out.stage(EventBody::ActionResult {
-        call: call.id.clone(),
-        tool: call.name.clone(),
-        outcome,
-        preview: whole[..floor_boundary(&whole, PREVIEW_BYTES)].to_owned(),
-        bytes: whole.len() as u64,
-    });
-    let result = ToolResult { call: call.id, output };
-    records.push(JournalRecord::Finished { result: result.clone(), slots: live.changed_slots() });
-    Ok(result)
-}
-
-/// Keeps an output under its tool's cap; the original goes to the blob store first, so nothing is lost.
-async fn cap(
-    config: &HarnessConfig,
-    live: &Live,
-    call: &ToolCall,
-    output: ToolOutput,
-    whole: &str,
-) -> Result<ToolOutput, HarnessError> {
-    let cap = config.tools.get(&call.name).map(|tool| tool.traits().cap).unwrap_or_default();
-    if matches!(output, ToolOutput::Content(_)) || cap.apply(whole, "").cut_bytes == 0 {
-        return Ok(output);
-    }
-    let hash = config.store.put_blob(&live.meta.id, whole.as_bytes()).await?;
-    let capped = cap.apply(whole, &format!("read on with read_file, path \"{hash}\"")).text;
-    if matches!(output, ToolOutput::Denied(_)) {
-        return Ok(ToolOutput::denied(capped));
-    }
-    Ok(if output.is_error() { ToolOutput::error(capped) } else { ToolOutput::text(capped) })
 }
 
 fn action(call: &ToolCall) -> ActionCall {

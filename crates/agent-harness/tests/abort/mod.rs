@@ -1,6 +1,6 @@
 //! Stopping a turn at every point leaves a session that goes on.
 
-use agent_core::{Entry, TerminalReason};
+use agent_core::{Entry, EventBody, TerminalReason};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 
 use crate::support::{Agent, Effects, Points, block, talk, watch};
@@ -21,6 +21,7 @@ async fn abort_after(agent: &Agent, polls: usize) -> bool {
     let cancel = run.cancel();
     let mut seen = 0;
     let mut terminal = 0;
+    let (mut requested, mut answered) = (0, 0);
     let mut work = Box::pin(async move {
         let mut events = Vec::new();
         while let Some(event) = run.next().await {
@@ -41,10 +42,16 @@ async fn abort_after(agent: &Agent, polls: usize) -> bool {
     })
     .await;
     for event in &events {
+        match &event.body {
+            EventBody::ActionsRequested { calls } => requested += calls.len(),
+            EventBody::ActionResult { .. } => answered += 1,
+            _ => {}
+        }
         let name = serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned();
         terminal += usize::from(matches!(name.as_str(), "turn.completed" | "turn.failed"));
     }
     assert_eq!(terminal, 1, "one terminal event");
+    assert_eq!(requested, answered, "every requested call has its result event");
     assert!(matches!(end.reason, TerminalReason::Aborted | TerminalReason::Done), "{:?}", end.reason);
     end.reason == TerminalReason::Done
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use agent_core::{Entry, History};
 use agent_testkit::{Reply, ScriptedModel};
 
-use crate::support::{Agent, Effects, Points, block, crash_after, talk};
+use agent_store::Store;
+
+use crate::support::{Agent, Effects, Points, block, crash_after, id, talk};
 
 fn replies() -> Vec<Reply> {
     vec![
@@ -39,7 +41,7 @@ fn unknown(history: &History) -> usize {
 
 /// Whether the store holds a turn that is over.
 async fn is_over(store: &Points) -> bool {
-    let record = agent_store::Store::load(store, &crate::support::id()).await.unwrap();
+    let record = store.load(&id()).await.unwrap();
     record.is_some_and(|record| !record.entries.is_empty() && record.checkpoint.turn.is_none())
 }
 
@@ -48,6 +50,7 @@ fn dropped_once_anywhere() {
     block(async {
         let whole = agent(&Points::default(), &Effects::default());
         whole.say("go").await;
+        let paid = whole.store.load(&id()).await.unwrap().unwrap().checkpoint.usage;
         let expect = said(&whole.history().await);
         for polls in 0..500 {
             let (store, effects) = (Points::default(), Effects::default());
@@ -63,6 +66,11 @@ fn dropped_once_anywhere() {
             }
             let history = agent(&store, &effects).history().await;
             assert_eq!(said(&history), expect, "after {polls} polls");
+            let spent = store.load(&id()).await.unwrap().unwrap().checkpoint.usage;
+            assert!(
+                spent.output >= paid.output,
+                "after {polls} polls: no answer that is kept goes uncounted"
+            );
             let mut times: BTreeMap<String, usize> = BTreeMap::new();
             for effect in effects.all() {
                 *times.entry(effect).or_default() += 1;

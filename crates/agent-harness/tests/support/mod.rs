@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Entry, Event, History, JournalRecord, Revision, SessionId, SessionMeta,
-    SessionRecord, SessionSummary, Usage,
+    SessionRecord, Usage,
 };
 use agent_harness::{Harness, HarnessConfig, Run, Session, TurnEnd};
 use agent_store::{Lease, MemoryStore, Store, StoreError};
@@ -44,7 +44,7 @@ struct What {
 }
 
 /// `look` reads; `put` has an effect that must not happen twice; `boom` panics; `slow` never ends by itself;
-/// `stuck` ignores being cancelled; `flood` says too much; `quick` has a deadline it does not meet.
+/// `stuck` ignores being cancelled; `flood` says too much; `quick` and `late` have a deadline they do not meet.
 pub(crate) fn tools(effects: &Effects) -> ToolSet {
     let put = effects.clone();
     let slow = effects.clone();
@@ -87,7 +87,14 @@ pub(crate) fn tools(effects: &Effects) -> ToolSet {
         .unwrap(),
         ToolConfig::new("quick", "Has a deadline.", Access::Read, |call, _: What| async move {
             call.cx.cancel.cancelled().await;
-            Ok("too late".to_owned())
+            Err::<String, _>(ToolError::Cancelled)
+        })
+        .deadline(std::time::Duration::from_secs(2))
+        .build()
+        .unwrap(),
+        ToolConfig::new("late", "Ends just after its deadline.", Access::Edit, |call, _: What| async move {
+            call.cx.cancel.cancelled().await;
+            Ok("ended after all".to_owned())
         })
         .deadline(std::time::Duration::from_secs(2))
         .build()
@@ -160,7 +167,7 @@ impl Store for Points {
     async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
         self.inner.usage(session).await
     }
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+    async fn sessions(&self) -> Result<Vec<agent_store::SummaryLine>, StoreError> {
         self.inner.sessions().await
     }
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {

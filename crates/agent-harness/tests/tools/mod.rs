@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_core::Entry;
+use agent_core::{ContentPart, Entry, FilePart, FileSource, Text, ToolOutput};
 use agent_harness::{Answer, Asker, AskerError, Harness, HarnessConfig};
 use agent_store::Store;
 use agent_testkit::{Reply, ScriptedModel};
-use agent_tools::{AskRequest, Permissions};
+use agent_tools::{Access, AskRequest, Concurrency, Permissions, ToolConfig, ToolSet};
 use async_trait::async_trait;
 
 use crate::support::{Agent, Effects, Points, block, id, log, talk, tools, watch};
@@ -26,7 +26,8 @@ fn calls_that_go_wrong_are_answered() {
     };
     insta::assert_snapshot!(check("boom", r#"{"what":"a"}"#), @"step: boom -> `boom` broke down (the wheel came off). Do not repeat the call; find another way.; look -> saw b");
     insta::assert_snapshot!(check("quick", r#"{"what":"a"}"#), @"step: quick -> The tool was stopped after 2 s. Do less in one call, or ask for more time if the tool has a timeout field.; look -> saw b");
-    insta::assert_snapshot!(check("lok", r#"{"what":"a"}"#), @"step: lok -> There is no tool called `lok`. Nothing was done. Call one of: look, put, boom, slow, stuck, quick, flood.; look -> saw b");
+    insta::assert_snapshot!(check("late", r#"{"what":"a"}"#), @"step: late -> ended after all; look -> saw b");
+    insta::assert_snapshot!(check("lok", r#"{"what":"a"}"#), @"step: lok -> There is no tool called `lok`. Nothing was done. Call one of: look, put, boom, slow, stuck, quick, late, flood.; look -> saw b");
     insta::assert_snapshot!(check("look", r#"{"wat":"a"}"#), @"step: look -> The input of `look` does not fit: at `.`: missing field `what` at line 1 column 11. Call it again with: what (required); look -> saw b");
     insta::assert_snapshot!(check("look", r#"{"what""#), @"step: look -> The input of `look` is not JSON (EOF while parsing an object at line 1 column 7). Nothing was done. Call it again with one JSON object.; look -> saw b");
 }
@@ -110,4 +111,90 @@ fn a_person_decides() {
     ["asked put({\"what\":\"a\"})"]
     step: put -> `put` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat the call; use tools that need no leave, or finish by telling the user which command to allow.
     "#);
+}
+
+/// Asks for ever.
+#[derive(Debug)]
+struct Silent(Effects);
+
+#[async_trait]
+impl Asker for Silent {
+    async fn ask(&self, _request: &AskRequest) -> Result<Answer, AskerError> {
+        self.0.add("asked");
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn nothing_begins_after_the_turn_was_stopped() {
+    block(async {
+        let effects = Effects::default();
+        let reply = Reply::tool("look_on", "{}").call("launch", "{}");
+        let store = Points::default();
+        let mut config =
+            HarnessConfig::new(Arc::new(ScriptedModel::new(vec![reply])), Arc::new(store.clone()));
+        config.tools = both_parallel(&effects);
+        config.asker = Arc::new(Silent(effects.clone()));
+        let run = Harness::new(config).session(id()).send("go").await.unwrap();
+        let (cancel, asked) = (run.cancel(), effects.clone());
+        let (end, ()) = tokio::join!(run.finish(), async move {
+            while asked.all().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            cancel.cancel();
+        });
+        assert_eq!(end.unwrap().reason, agent_core::TerminalReason::Aborted);
+        assert_eq!(effects.all(), ["asked"], "the call that needed nobody did not begin either");
+        let record = store.load(&id()).await.unwrap().unwrap();
+        let (history, _) = agent_core::History::load(&record.entries).unwrap();
+        insta::assert_snapshot!(talk(&history).lines().nth(1).unwrap(), @"step: look_on -> Not run: the user stopped the turn before this call ran.; launch -> Not run: the user stopped the turn before anyone answered whether this call may run.");
+    });
+}
+
+/// A reader and a program, which may run beside each other.
+fn both_parallel(effects: &Effects) -> ToolSet {
+    let tool = |name: &'static str, access| {
+        let effects = effects.clone();
+        ToolConfig::new(name, "Test.", access, move |_, _: serde_json::Value| {
+            effects.add(name);
+            async { Ok(String::new()) }
+        })
+        .concurrency(Concurrency::Parallel)
+    };
+    ToolSet::builder()
+        .with(tool("look_on", Access::Read))
+        .with(tool("launch", Access::Execute))
+        .freeze()
+        .unwrap()
+}
+
+#[test]
+fn words_beside_files_are_capped_too() {
+    block(async {
+        let output = || {
+            let file = FilePart {
+                media_type: "image/png".into(),
+                source: FileSource::Base64("aGk=".into()),
+                name: None,
+            };
+            let words = Text::or("line\n".repeat(9_000), "");
+            ToolOutput::Content(vec![ContentPart::Text(words), ContentPart::File(file)])
+        };
+        let tool =
+            ToolConfig::new("shoot", "Test.", Access::Read, move |_, _: serde_json::Value| async move {
+                Ok(output())
+            });
+        let store = Points::default();
+        let replies = vec![Reply::tool("shoot", "{}"), Reply::text("ok")];
+        let mut config = HarnessConfig::new(Arc::new(ScriptedModel::new(replies)), Arc::new(store.clone()));
+        config.tools = ToolSet::builder().with(tool).freeze().unwrap();
+        Harness::new(config).session(id()).send("go").await.unwrap().finish().await.unwrap();
+        let record = store.load(&id()).await.unwrap().unwrap();
+        let (history, _) = agent_core::History::load(&record.entries).unwrap();
+        let Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
+        let ToolOutput::Content(parts) = &step.results()[0].output else { panic!("content") };
+        assert!(
+            matches!(parts.as_slice(), [ContentPart::Text(text), ContentPart::File(_)] if text.as_str().len() < 60_000)
+        );
+    });
 }

@@ -45,7 +45,7 @@ fn events_of_a_turn_with_tools() {
         ");
         agent.model.check_complete().unwrap();
 
-        let stored = agent_store::Store::events(&agent.store, &crate::support::id(), 0).await.unwrap();
+        let stored = agent_store::Store::events(&agent.store, &id(), 0).await.unwrap();
         let durable: Vec<_> = events.into_iter().filter(|event| event.seq.is_some()).collect();
         assert_eq!(stored, durable, "what was told is what is stored");
         assert!(stored.iter().zip(1..).all(|(event, seq)| event.seq == Some(seq)), "without a gap");

@@ -26,11 +26,13 @@ pub(super) struct Wire {
     pub(super) limits: Limits,
 }
 
-/// How long to wait.
+/// How long to wait, and for how much.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) response: Duration,
     pub(super) idle: Duration,
+    /// Most bytes of one event.
+    pub(super) event: usize,
 }
 
 /// A streamed answer while it is read.
@@ -66,7 +68,7 @@ pub(super) async fn open(
         }
         return streamed_whole(&wire, &body);
     }
-    let decoder = StreamDecoder::new(wire.format, wire.names);
+    let decoder = wire.decoder();
     let (cancel, idle) = (cancel.clone(), wire.limits.idle);
     let mut answer = Answer { response, decoder, ready: VecDeque::new(), cancel, idle, over: false };
     while answer.ready.is_empty() && !answer.over {
@@ -78,6 +80,12 @@ pub(super) async fn open(
         None => {}
     }
     Ok(Box::pin(stream::unfold(answer, Answer::next)))
+}
+
+impl Wire {
+    fn decoder(&self) -> StreamDecoder {
+        StreamDecoder::with_event_limit(self.format, self.names.clone(), self.limits.event)
+    }
 }
 
 impl Answer {
@@ -167,7 +175,7 @@ fn plain(wire: &Wire, head: &ResponseHead<'_>, body: &[u8]) -> Result<ModelStrea
 }
 
 fn streamed_whole(wire: &Wire, body: &[u8]) -> Result<ModelStream, ModelError> {
-    let mut decoder = StreamDecoder::new(wire.format, wire.names.clone());
+    let mut decoder = wire.decoder();
     let mut events = decoder.push(body);
     events.extend(decoder.finish());
     replay(events)

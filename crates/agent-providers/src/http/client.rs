@@ -36,7 +36,7 @@ fn tls(is_needed: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }

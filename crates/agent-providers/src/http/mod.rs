@@ -16,6 +16,7 @@ use reqwest::{Client, Url};
 
 use crate::anthropic::{MessagesEncoder, profiles};
 use crate::names::ToolNames;
+use crate::sse::DEFAULT_EVENT_LIMIT;
 use crate::wire::WireFormat;
 use answer::{Limits, Wire};
 
@@ -41,6 +42,9 @@ pub struct AnthropicConfig {
     pub response_timeout: Duration,
     /// Longest silence between two reads of a streamed answer; default 300 s. Any byte ends it.
     pub idle_timeout: Duration,
+    /// Most bytes of one event of a streamed answer; default [`DEFAULT_EVENT_LIMIT`]. A larger one ends the answer
+    /// with an error of kind `protocol`, so that no server can fill the memory.
+    pub event_limit: usize,
 }
 
 /// A secret key. Nothing prints it.
@@ -113,6 +117,7 @@ impl Default for AnthropicConfig {
             connect_timeout: Duration::from_secs(30),
             response_timeout: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(300),
+            event_limit: DEFAULT_EVENT_LIMIT,
         }
     }
 }
@@ -164,13 +169,17 @@ impl AnthropicModel {
             profile: config.profile.unwrap_or_else(|| profiles::profile(&config.model)),
             names: ToolNames::default(),
             api_key: config.api_key,
-            limits: Limits { response: config.response_timeout, idle: config.idle_timeout },
+            limits: Limits {
+                response: config.response_timeout,
+                idle: config.idle_timeout,
+                event: config.event_limit,
+            },
         })
     }
 
     fn request(&self, body: Body) -> reqwest::RequestBuilder {
         let length = body.len();
-        let buffers: Vec<_> = body.buffers().iter().cloned().map(Ok::<_, std::convert::Infallible>).collect();
+        let buffers = body.into_buffers().map(Ok::<_, std::convert::Infallible>);
         self.client
             .post(self.url.clone())
             .headers(self.headers.clone())
@@ -196,6 +205,18 @@ impl LanguageModel for AnthropicModel {
         let answer = answer::open(self.request(body), wire, cancel).await.map_err(&hide)?;
         Ok(Box::pin(answer.map_err(hide)))
     }
+}
+
+/// Whether a server's base address is this machine's own: nothing leaves it, and no key is needed.
+///
+/// ```
+/// use agent_providers::is_loopback;
+///
+/// assert!(is_loopback("http://127.0.0.1:11434"));
+/// assert!(!is_loopback("http://127.0.0.1.example.com"));
+/// ```
+pub fn is_loopback(base_url: &str) -> bool {
+    messages_url(base_url).is_ok_and(|url| client::is_loopback(&url))
 }
 
 fn messages_url(base: &str) -> Result<Url, ConfigError> {
@@ -254,6 +275,29 @@ mod tests {
         check("https://gateway.example/v1/messages/", "https://gateway.example/v1/messages");
         for bad in ["", "api.anthropic.com", "ftp://a", "http://"] {
             assert!(messages_url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_this_machine() {
+        for local in [
+            "http://127.0.0.1:11434",
+            "http://localhost/v1",
+            "http://LOCALHOST:8080",
+            "http://[::1]:8080/",
+            "http://user@localhost:1",
+        ] {
+            assert!(is_loopback(local), "{local}");
+        }
+        for far in [
+            "https://api.anthropic.com",
+            "http://127.0.0.1.example.com",
+            "http://localhost.example.com",
+            "http://localhost@example.com",
+            "localhost:8080",
+            "",
+        ] {
+            assert!(!is_loopback(far), "{far}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use agent_core::RawJson;
 use memchr::memmem;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -41,6 +41,14 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Reads the fields of an object. A list of values in their order, which would do for a struct, is none.
+pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
+    if text.trim_start().starts_with('[') {
+        return Err(serde::de::Error::invalid_type(Unexpected::Seq, &"an object"));
+    }
+    serde_json::from_str(text)
+}
+
 /// Reads a JSON string, or gives any other value as it is written: some gateways send objects in place of text.
 pub(crate) fn text_or_raw(raw: &RawValue) -> Cow<'_, str> {
     match serde_json::from_str::<Loose<'_>>(raw.get()) {
@@ -50,22 +58,21 @@ pub(crate) fn text_or_raw(raw: &RawValue) -> Cow<'_, str> {
     }
 }
 
-/// Appends a value as compact JSON.
+/// Appends a text, a number or a list of them as compact JSON.
+#[expect(clippy::expect_used, reason = "texts and numbers are JSON, and a vector takes every byte")]
 pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    let written = serde_json::to_writer(&mut *out, value);
-    debug_assert!(written.is_ok(), "texts and numbers are JSON and a vector takes every byte");
+    serde_json::to_writer(out, value).expect("texts and numbers are JSON, and a vector takes every byte");
 }
 
-/// A value as compact JSON text.
+/// A text as JSON.
+#[expect(clippy::expect_used, reason = "every text is JSON once it is quoted")]
 pub(crate) fn quoted(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    write(&mut out, text);
-    String::from_utf8(out).unwrap_or_default()
+    serde_json::to_string(text).expect("every text is JSON once it is quoted")
 }
 
-/// An object in which `fields` replace those of `start`, in their place or at the end.
+/// An object in which `fields` replace those of `start`, in their place or at the end. What is no object stays.
 pub(crate) fn replaced(start: &str, fields: &[(String, String)]) -> String {
-    let given = Fields::read(start).unwrap_or_default();
+    let Some(given) = Fields::read(start) else { return start.to_owned() };
     let mut parts: Vec<String> = Vec::new();
     for (key, raw) in &given.0 {
         let new = fields.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
@@ -184,10 +191,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
 
 impl<'de> Deserialize<'de> for LooseInt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = deserializer.deserialize_any(TextVisitor)?;
-        Ok(Self(text.and_then(|text| text.parse::<f64>().ok()).filter(|n| *n >= 0.0).map(|n| n as u64)))
+        let Some(text) = deserializer.deserialize_any(TextVisitor)? else { return Ok(Self(None)) };
+        let count = text.parse().ok().or_else(|| floored(&text));
+        if count.is_none() {
+            tracing::debug!(%text, "a count that is no whole number of 64 bits is taken as absent");
+        }
+        Ok(Self(count))
     }
 }
+
+/// A count that some gateway wrote with a fraction or an exponent; one that 64 bits cannot hold is none.
+fn floored(text: &str) -> Option<u64> {
+    let number = text.parse::<f64>().ok()?;
+    (0.0..TWO_TO_64).contains(&number).then_some(number as u64)
+}
+
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -263,10 +282,13 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
 /// Text that was checked to be JSON, or an object that holds it as text.
 pub(crate) fn raw_or_wrapped(text: &str) -> RawJson {
-    let sound = sound(text);
-    RawJson::parse(sound.as_ref())
-        .or_else(|_| RawJson::parse(format!("{{\"invalid_json\":{}}}", quoted(text))))
-        .unwrap_or_else(|_| RawJson::empty_object())
+    RawJson::parse(sound(text).as_ref()).unwrap_or_else(|_| wrapped(text))
+}
+
+#[expect(clippy::expect_used, reason = "an object with one quoted text is JSON")]
+fn wrapped(text: &str) -> RawJson {
+    let object = format!("{{\"invalid_json\":{}}}", quoted(text));
+    RawJson::parse(object).expect("an object with one quoted text is JSON")
 }
 
 #[cfg(test)]

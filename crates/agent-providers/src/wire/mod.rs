@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
-use crate::sse::{Frame, Payload, SseError, SseFrames};
+use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 use json::mended;
 
 /// What a decoder gives: events, and at most one error, which is the last item.
@@ -110,7 +110,13 @@ impl WireFormat {
 impl StreamDecoder {
     /// A decoder for one answer. `names` gives back the real names of tools.
     pub fn new(format: WireFormat, names: ToolNames) -> Self {
-        Self { frames: SseFrames::default(), codec: format.codec(names), state: State::Open, bytes: 0 }
+        Self::with_event_limit(format, names, DEFAULT_EVENT_LIMIT)
+    }
+
+    /// A decoder that refuses a stream with an event of more than `limit` bytes.
+    pub fn with_event_limit(format: WireFormat, names: ToolNames, limit: usize) -> Self {
+        let frames = SseFrames::with_limit(limit);
+        Self { frames, codec: format.codec(names), state: State::Open, bytes: 0 }
     }
 
     /// Takes the next bytes, cut anywhere.

@@ -143,6 +143,55 @@ fn usage_is_reported_as_it_grows() {
 }
 
 #[test]
+fn nonsensical_numbers_do_not_overflow() {
+    const MOST: u64 = u64::MAX;
+    /// Input, output and cache writes of an answer that reports this usage.
+    #[track_caller]
+    fn check(usage: &str, expect: (u64, u64, u64)) {
+        let delta = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
+        let decoded = decode(&stream(&[&delta, r#"{"type":"message_stop"}"#]));
+        assert!(decoded.error.is_none(), "{decoded:?}");
+        let usage = &decoded.usage;
+        assert_eq!((usage.input, usage.output, usage.cache_write()), expect);
+    }
+    check(
+        r#"{"input_tokens":18446744073709551615,"output_tokens":9007199254740993}"#,
+        (MOST, (1 << 53) + 1, 0),
+    );
+    check(r#"{"input_tokens":18446744073709551616,"output_tokens":1e300}"#, (0, 0, 0));
+    check(r#"{"input_tokens":-1,"output_tokens":"2.5e3"}"#, (0, 2_500, 0));
+    check(
+        r#"{"cache_creation":{"ephemeral_5m_input_tokens":18446744073709551615,"ephemeral_1h_input_tokens":2}}"#,
+        (0, 0, MOST),
+    );
+    check(
+        r#"{"iterations":[{"type":"message","input_tokens":18446744073709551615,"output_tokens":1},{"type":"compaction","input_tokens":1,"output_tokens":18446744073709551615}]}"#,
+        (MOST, MOST, 0),
+    );
+    // The block after the last index there is takes its place.
+    let blocks = [
+        r#"{"type":"content_block_start","index":4294967295,"content_block":{"type":"text","text":"a"}}"#,
+        r#"{"type":"content_block_start","content_block":{"type":"text","text":"b"}}"#,
+        r#"{"type":"content_block_delta","index":4294967296,"delta":{"type":"text_delta","text":"c"}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    assert_eq!(decode(&stream(&blocks)).text, "abc");
+}
+
+#[test]
+fn an_event_larger_than_the_limit_ends_the_answer() {
+    let block = r#"{"type":"content_block_start","content_block":{"type":"text","text":"a long word"}}"#;
+    let check = |limit: usize, expect: Option<ModelErrorKind>| {
+        let mut decoder = StreamDecoder::with_event_limit(WireFormat::Anthropic, ToolNames::default(), limit);
+        let events = decoder.push(&stream(&[block, r#"{"type":"message_stop"}"#]));
+        assert_eq!(events.last().unwrap().as_ref().err().map(|error| error.kind), expect);
+        assert_eq!(decoder.is_complete(), expect.is_none());
+    };
+    check(200, None);
+    check(50, Some(ModelErrorKind::Protocol));
+}
+
+#[test]
 fn strange_fields_are_taken() {
     let check = |event: &str, expect: fn(&Decoded) -> bool| {
         let bytes = stream(&[
@@ -192,6 +241,7 @@ fn a_broken_order_is_a_protocol_error() {
     check(&["[1,2]"]);
     check(&[&"x".repeat(5000)]);
     check(&[r#"{"type":"content_block_start","content_block":"text"}"#]);
+    check(&[r#"{"type":"content_block_start","content_block":["text","hi"]}"#]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use agent_core::{
     AssistantPart, Body, CacheProfile, Entry, EntryId, History, Mark, MarkPoint, ModelProfile, ProviderPart,
-    RawJson, Reasoning, Seal, SystemBlock, ToolOutput, Ttl,
+    RawJson, Reasoning, Rendered, Rewrite, Seal, SystemBlock, Text, ToolOutput, Ttl,
 };
 use agent_providers::anthropic::{MessagesEncoder, profiles::profile};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use super::ask::{Ask, call, encoder, history, note, step, talk, text, user, word
 
 /// Buffers of a body by address and length; two bodies that hold the same buffer show the same pair.
 fn buffers(body: &Body) -> Vec<(usize, usize)> {
-    body.buffers().iter().map(|bytes| (bytes.as_ptr() as usize, bytes.len())).collect()
+    body.buffers().map(|bytes| (bytes.as_ptr() as usize, bytes.len())).collect()
 }
 
 #[test]
@@ -54,6 +54,58 @@ fn system_and_tools_are_encoded_again_only_when_they_change() {
     let other = Ask { system: vec![SystemBlock::new("Be rude.").unwrap()], ..Ask::default() };
     let changed = text(&other.encode(&mut encoder, &log).body);
     assert_eq!(changed, other.text(&log));
+}
+
+#[test]
+fn a_long_conversation_costs_no_more_pieces_than_a_short_one() {
+    // The parts of a body are what an encoder puts together on every call.
+    let check = |turns: usize| {
+        let mut log = History::new();
+        for n in 0..turns {
+            log.push(entry(3, n)).unwrap();
+        }
+        let marks = [turns / 2, turns - 1]
+            .map(|at| Mark { at: MarkPoint::Entry(EntryId::at(at)), ttl: Ttl::FiveMinutes });
+        let body = Ask { marks: marks.to_vec(), ..Ask::default() }.fresh(&log).body;
+        assert_eq!(text(&body).matches("cache_control").count(), 2);
+        let shown = format!("{body:?}");
+        shown.split_once("parts: ").unwrap().1.to_owned()
+    };
+    assert_eq!(check(10), check(1_000));
+}
+
+#[test]
+fn a_shorter_history_is_encoded_too() {
+    let (mut encoder, ask) = (encoder(), Ask::default());
+    let (long, short) = (talk(), history(talk().entries()[..2].to_vec()));
+    for log in [&long, &short, &long] {
+        assert_eq!(text(&ask.encode(&mut encoder, log).body), ask.text(log));
+    }
+}
+
+#[test]
+fn markers_are_ordered_as_they_stand_in_the_body() {
+    // The summary stands before the entry it keeps, although its boundary was logged later.
+    let mut log = talk();
+    let summary = Rewrite::Summary {
+        text: Text::new("We looked.").unwrap(),
+        kept_from: EntryId::at(3),
+        strip_reasoning: false,
+    };
+    let boundary = log.push(Entry::Boundary(summary)).unwrap();
+    let check = |summary: Ttl, kept: Ttl, notes: usize| {
+        let marks = vec![
+            Mark { at: MarkPoint::Entry(EntryId::at(3)), ttl: kept },
+            Mark { at: MarkPoint::Entry(boundary), ttl: summary },
+        ];
+        let encoded = Ask { marks, ..Ask::bare() }.fresh(&log);
+        assert_eq!(
+            (text(&encoded.body).matches("cache_control").count(), encoded.diagnostics.len()),
+            (2, notes)
+        );
+    };
+    check(Ttl::OneHour, Ttl::FiveMinutes, 0);
+    check(Ttl::FiveMinutes, Ttl::OneHour, 1);
 }
 
 /// These marks are sent as this many markers with this many notes.
@@ -164,6 +216,39 @@ proptest! {
             .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
             .replace(r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#, "");
         prop_assert_eq!(without, plain);
+    }
+
+    /// With boundaries in it, a conversation that grew entry by entry has the bytes of one that is encoded at once,
+    /// ends as its view ends, and shares the buffers of all entries with the body before until the next boundary.
+    #[test]
+    fn growing_gives_the_bytes_of_starting_anew(kinds in proptest::collection::vec((0u8..6, 0usize..3), 1..40)) {
+        let (mut used, mut log) = (encoder(), History::new());
+        let mut before: Option<Vec<(usize, usize)>> = None;
+        for (n, (kind, back)) in kinds.into_iter().enumerate() {
+            let end = log.len();
+            let reach = EntryId::at(end.saturating_sub(back));
+            let text_of = || Text::new(format!("sum{n}")).unwrap();
+            let _refused = log.push(match kind {
+                4 => Entry::Boundary(Rewrite::Summary { text: text_of(), kept_from: reach, strip_reasoning: back > 0 }),
+                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1 }),
+                kind => entry(kind, n),
+            });
+            let mark = Mark { at: MarkPoint::Entry(EntryId::at(end.saturating_sub(1))), ttl: Ttl::FiveMinutes };
+            let marked = Ask { marks: vec![mark], ..Ask::bare() };
+            prop_assert_eq!(text(&marked.encode(&mut used, &log).body), marked.text(&log));
+            let body = Ask::bare().encode(&mut used, &log).body;
+            let sent = text(&body);
+            prop_assert_eq!(&sent, &Ask::bare().text(&log));
+            let continues = log.view().rendered().last().is_some_and(|piece| matches!(piece, Rendered::Continue));
+            prop_assert_eq!(sent.contains(r#""Continue.""#), continues);
+            let now = buffers(&body);
+            if let Some(before) = before.filter(|_| kind < 4) {
+                // Behind the entries stand their end, the settings, the last word, and the words to continue.
+                let kept = before.len().saturating_sub(5);
+                prop_assert_eq!(&before[..kept], &now[..kept]);
+            }
+            before = Some(now);
+        }
     }
 
     /// The body of a step is the beginning of the next one's, up to the end of its last entry.

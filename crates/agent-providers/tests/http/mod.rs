@@ -248,6 +248,18 @@ async fn silence_ends_at_the_limit() {
 }
 
 #[tokio::test]
+async fn an_event_is_bounded_by_the_configuration() {
+    let server = serve(vec![vec![Do::Send(head(200, &[STREAM])), Do::Send(fixture("text.sse"))]]).await;
+    let config = AnthropicConfig { event_limit: 40, ..config(&server) };
+    let error = ask(&AnthropicModel::new(config).unwrap(), &Cancel::new()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert!(
+        error.message.contains("larger than 40 bytes") && error.message.contains("event_limit"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn nobody_at_the_address_is_a_transport_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());

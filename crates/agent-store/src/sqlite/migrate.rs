@@ -57,7 +57,7 @@ fn judge(applied: &[(u64, String)]) -> Result<(), StoreError> {
 
 impl Migration {
     fn sha256(&self) -> String {
-        Sha256::digest(self.sql).iter().map(|byte| format!("{byte:02x}")).collect()
+        agent_core::hex(&Sha256::digest(self.sql))
     }
 }
 

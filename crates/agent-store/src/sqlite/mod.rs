@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    SessionSummary, Usage,
+    Usage,
 };
 use async_trait::async_trait;
 
 use crate::write::{Events, NewSession, Records, Rows};
-use crate::{Lease, Store, StoreError, rows};
+use crate::{Lease, Store, StoreError, SummaryLine, rows};
 use locks::Locks;
 use worker::Worker;
 use writes::Holder;
@@ -128,7 +128,7 @@ impl Store for SqliteStore {
         self.inner.reader.ask(move |db| reads::usage(db, &id)).await
     }
 
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
         self.inner.reader.ask(reads::sessions).await
     }
 

@@ -1,11 +1,11 @@
 //! The reads, each run on a snapshot.
 
-use agent_core::{BlobHash, Event, Revision, SessionId, SessionRecord, SessionSummary, Usage};
+use agent_core::{BlobHash, Event, Revision, SessionId, SessionRecord, Usage};
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
 use super::fault::Fail;
 use crate::rows::{self, Numbered, SessionRows, SummaryRow};
-use crate::{Row, StoreError};
+use crate::{Row, StoreError, SummaryLine};
 
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionRecord>, Fail> {
     let found = db
@@ -52,13 +52,13 @@ pub(super) fn usage(db: &Connection, id: &SessionId) -> Result<Vec<(Revision, Us
     decoded.collect()
 }
 
-pub(super) fn sessions(db: &Connection) -> Result<Vec<SessionSummary>, Fail> {
+pub(super) fn sessions(db: &Connection) -> Result<Vec<SummaryLine>, Fail> {
     let mut query = db.prepare_cached(
         "SELECT id, created_ms, updated_ms, model, head, last_turn, terminal, usage FROM sessions
          ORDER BY updated_ms DESC, id",
     )?;
     let rows: Vec<SummaryRow> = query.query_map((), summary)?.collect::<Result<_, _>>()?;
-    Ok(rows.into_iter().map(SummaryRow::read).collect::<Result<_, _>>()?)
+    Ok(rows.into_iter().map(SummaryRow::read).collect())
 }
 
 pub(super) fn blob(db: &Connection, hash: &BlobHash) -> Result<Option<Vec<u8>>, Fail> {

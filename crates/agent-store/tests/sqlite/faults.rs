@@ -163,13 +163,26 @@ fn a_write_waits_for_another_process_to_finish_its_own() {
     other.join().unwrap();
 }
 
+#[test]
+fn a_damaged_session_hides_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["s", "t"] {
+        Writer::open(open(dir.path()), name).unwrap().step("one").unwrap();
+    }
+    raw(dir.path()).execute_batch("UPDATE sessions SET usage = 'x' WHERE id = 's'").unwrap();
+    let lines = wait_for(open(dir.path()).sessions()).unwrap();
+    let (good, bad): (Vec<_>, Vec<_>) = lines.into_iter().partition(Result::is_ok);
+    assert_eq!(good.into_iter().map(|line| line.unwrap().id).collect::<Vec<_>>(), [id("t")]);
+    assert!(bad[0].as_ref().unwrap_err().to_string().starts_with("the summary of session s is damaged"));
+}
+
 fn first_error(dir: &Path) -> String {
     let store = open(dir);
     let ends = [
         wait_for(store.load(&id("s"))).map(|_| ()),
         wait_for(store.events(&id("s"), 0)).map(|_| ()),
         wait_for(store.usage(&id("s"))).map(|_| ()),
-        wait_for(store.sessions()).map(|_| ()),
+        wait_for(store.sessions()).and_then(|lines| lines.into_iter().try_for_each(|line| line.map(|_| ()))),
     ];
     ends.into_iter().find_map(Result::err).map_or_else(|| "no error".into(), |error| error.to_string())
 }

@@ -45,7 +45,9 @@ fn play(script: &str) -> String {
             "overload" => Report::Failed(ModelError::new(ModelErrorKind::Overloaded, "busy")),
             "cut" => Report::Failed(ModelError::interrupted("early")),
             "abort" => Report::Aborted(None),
-            "half" => Report::Aborted(Some(Response::of(vec![AssistantPart::text("ha").unwrap()]))),
+            "half" => Report::Aborted(Some(
+                History::new().admit(Response::of(vec![AssistantPart::text("ha").unwrap()])),
+            )),
             _ if word.contains(':') => {
                 let (id, tool) = word.split_once(':').unwrap();
                 Report::Response(response(&[(id, tool)], FinishKind::ToolCalls))

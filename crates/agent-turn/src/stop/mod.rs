@@ -5,6 +5,7 @@ mod step_count;
 mod tool_called;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use agent_core::{StepRecord, Usage};
 
@@ -32,9 +33,15 @@ pub trait StopConditionExt: StopCondition + Sized {
 
 impl<C: StopCondition> StopConditionExt for C {}
 
+impl<C: StopCondition + ?Sized> StopCondition for Arc<C> {
+    fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        (**self).check(cx)
+    }
+}
+
 /// What a condition may look at.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "built by tests of conditions too")]
 pub struct StopCx<'a> {
     /// Completed steps of this turn, the last one included.
     pub steps: u32,

@@ -6,8 +6,8 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use agent_core::{AssistantPart, Encoder, Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
-use agent_providers::anthropic::{MessagesEncoder, import_request, profiles};
+use agent_core::{Encoder, Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
+use agent_providers::anthropic::{Imported, MessagesEncoder, import_request, profiles};
 use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response};
 use agent_testkit::{Exchange, read_exchanges};
 use plain::Plain;
@@ -16,6 +16,7 @@ use super::wire_decode;
 use crate::args::ReplayArgs;
 use crate::env;
 use crate::error::CliError;
+use crate::show::plain;
 
 /// How many bytes a read of the network brings when a recorded body is played.
 const READ: usize = 1_400;
@@ -56,7 +57,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
                 row.relation
             )?;
             for line in row.mismatches.iter().chain(&row.notes) {
-                writeln!(out, "         {line}")?;
+                writeln!(out, "         {}", plain(line))?;
             }
         }
     }
@@ -78,7 +79,7 @@ fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
         };
         match import_request(exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
             Ok(imported) => {
-                row.mismatches.extend(against_encoder(&imported.history, &exchange));
+                row.mismatches.extend(against_encoder(&imported));
                 if let Some((history, answer)) = &before {
                     row.relation = relate(history, answer, &imported.history, &mut row);
                 }
@@ -128,10 +129,8 @@ fn against_plain(exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
 }
 
 /// What was imported, encoded and imported again must be the same conversation.
-fn against_encoder(history: &History, exchange: &Exchange) -> Vec<String> {
-    let Ok(imported) = import_request(exchange.request.body.as_deref().unwrap_or_default().as_bytes()) else {
-        return Vec::new();
-    };
+fn against_encoder(imported: &Imported) -> Vec<String> {
+    let history = &imported.history;
     let draft = history.draft();
     let mut encoder = MessagesEncoder::new(profiles::profile(&imported.model));
     let encoded = encoder.encode(&ModelRequest {
@@ -194,10 +193,7 @@ fn conversation(history: &History) -> Vec<Said> {
 /// The step in the next request must be what the answer was decoded as. A client may have edited a call of its own
 /// accord (a repaired name, a hook): that is told, and is no mismatch as long as the call is the same one.
 fn against_answer(step: &StepRecord, answer: &Decoded, row: &mut Row) {
-    let texts = step.parts().iter().filter_map(|part| {
-        if let AssistantPart::Text(text) = part { Some(text.text.as_str()) } else { None }
-    });
-    if texts.collect::<String>() != answer.text {
+    if step.text() != answer.text {
         row.mismatches.push("request: the text of the answer before it is another one".to_owned());
     }
     let sent: Vec<&ToolCall> = step.pairs().map(|(call, _)| call).collect();

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::PROVIDER;
 use crate::classify::protocol;
 use crate::wire::Json;
-use crate::wire::json::{Fields, Joiner, Loose, quoted, raw_or_wrapped, replaced, text_or_raw};
+use crate::wire::json::{Fields, Joiner, Loose, object, quoted, raw_or_wrapped, replaced, text_or_raw};
 
 /// A block that has begun.
 #[derive(Debug)]
@@ -18,9 +18,30 @@ pub(crate) struct Block {
     pub(crate) index: u32,
     kind: Kind,
     joiner: Joiner,
+    lost: Option<Lost>,
 }
 
-/// A block that is complete.
+/// A block that is complete, and what could not be kept of it.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) done: Done,
+    pub(crate) lost: Option<Lost>,
+}
+
+/// What should go back as it was received and cannot: those who watch are told, since the provider may miss it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Lost {
+    #[error("the citations of a text block are no list of JSON values; the words are kept without them")]
+    Citations(#[source] serde_json::Error),
+    #[error("a {kind:?} block is no JSON once its deltas are put in; it is left out")]
+    Block {
+        kind: String,
+        #[source]
+        cause: serde_json::Error,
+    },
+}
+
+/// What a complete block is.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// It says nothing: blank text, or thinking that is neither shown nor sealed.
@@ -96,13 +117,18 @@ impl Block {
         out: &mut Vec<ModelEvent>,
     ) -> Result<Self, ModelError> {
         let block: WireBlock<'_> =
-            serde_json::from_str(raw.text).map_err(|_| protocol("a content block is no object", raw.text))?;
+            object(raw.text).map_err(|_| protocol("a content block is no object", raw.text))?;
+        let mut lost = None;
         let mut joiner = Joiner::default();
         let kind = match block.kind.as_str() {
-            "text" => Kind::Text {
-                text: joiner.join(block.text.as_str(), raw.lone),
-                citations: items(block.citations),
-            },
+            "text" => {
+                let citations = block.citations.map_or(Ok(Vec::new()), |list| items(list, raw.lone));
+                let citations = citations.unwrap_or_else(|cause| {
+                    lost = Some(Lost::Citations(cause));
+                    Vec::new()
+                });
+                Kind::Text { text: joiner.join(block.text.as_str(), raw.lone), citations }
+            }
             "thinking" => Kind::Thinking {
                 text: joiner.join(block.thinking.as_str(), raw.lone),
                 signature: block.signature.into_string(),
@@ -113,9 +139,12 @@ impl Block {
                 let call = PlainCall { id, name: real(block.name.as_str()), input: String::new() };
                 Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
             }
-            kind => Kind::Other { kind: kind.to_owned(), start: whole(raw), input: None, merged: Vec::new() },
+            kind => {
+                let start = sound_raw(raw.text, raw.lone);
+                Kind::Other { kind: kind.to_owned(), start, input: None, merged: Vec::new() }
+            }
         };
-        let block = Self { index, kind, joiner };
+        let block = Self { index, kind, joiner, lost };
         out.extend(block.opening());
         Ok(block)
     }
@@ -128,7 +157,7 @@ impl Block {
     /// Takes a change and tells it to those who watch.
     pub(crate) fn take(&mut self, raw: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let delta: WireDelta<'_> =
-            serde_json::from_str(raw.text).map_err(|_| protocol("a delta is no object", raw.text))?;
+            object(raw.text).map_err(|_| protocol("a delta is no object", raw.text))?;
         let index = self.index;
         match (delta.kind.as_str(), &mut self.kind) {
             ("text_delta", Kind::Text { text, .. }) => {
@@ -168,10 +197,11 @@ impl Block {
     }
 
     /// The block as a part.
-    pub(crate) fn close(mut self, out: &mut Vec<ModelEvent>) -> Done {
+    pub(crate) fn close(mut self, out: &mut Vec<ModelEvent>) -> Closed {
         let rest = self.joiner.end();
-        match self.kind {
-            Kind::Text { text, citations } => text_part(text + rest, &citations),
+        let mut lost = self.lost;
+        let done = match self.kind {
+            Kind::Text { text, citations } => text_part(text + rest, &citations, &mut lost),
             Kind::Thinking { text, signature } => thinking_part(text + rest, signature),
             Kind::Redacted { data } => {
                 let seal = Seal::Redacted { provider: PROVIDER.into(), data };
@@ -190,16 +220,13 @@ impl Block {
                 let input = input.map(|text| text + rest).filter(|text| !text.trim().is_empty());
                 merged.extend(input.map(|text| ("input".to_owned(), raw_or_wrapped(&text).to_string())));
                 let whole = if merged.is_empty() { start } else { replaced(&start, &merged) };
-                match RawJson::parse(whole) {
-                    Ok(raw) => Done::Part(AssistantPart::Provider(ProviderPart {
-                        provider: PROVIDER.into(),
-                        kind,
-                        raw,
-                    })),
-                    Err(_) => Done::Nothing,
-                }
+                provider_part(kind, whole).unwrap_or_else(|cause| {
+                    lost = Some(cause);
+                    Done::Nothing
+                })
             }
-        }
+        };
+        Closed { done, lost }
     }
 
     /// What the beginning already says; a call is announced with no input.
@@ -218,12 +245,26 @@ impl Block {
     }
 }
 
-fn text_part(text: String, citations: &[String]) -> Done {
+fn text_part(text: String, citations: &[String], lost: &mut Option<Lost>) -> Done {
     let Some(text) = Text::new(text) else { return Done::Nothing };
-    let list = (!citations.is_empty()).then(|| format!("[{}]", citations.join(",")));
-    let data = list.and_then(|list| RawJson::parse(list).ok());
-    let data = data.map(|json| ProviderData { provider: PROVIDER.into(), json });
-    Done::Part(AssistantPart::Text(AssistantText { text, data }))
+    let mut part = AssistantText { text, data: None };
+    if !citations.is_empty() {
+        match RawJson::parse(format!("[{}]", citations.join(","))) {
+            Ok(json) => part.data = Some(ProviderData { provider: PROVIDER.into(), json }),
+            Err(cause) => *lost = Some(Lost::Citations(cause)),
+        }
+    }
+    Done::Part(AssistantPart::Text(part))
+}
+
+fn provider_part(kind: String, whole: String) -> Result<Done, Lost> {
+    match RawJson::parse(whole) {
+        Ok(raw) => {
+            let part = ProviderPart { provider: PROVIDER.into(), kind, raw };
+            Ok(Done::Part(AssistantPart::Provider(part)))
+        }
+        Err(cause) => Err(Lost::Block { kind, cause }),
+    }
 }
 
 fn thinking_part(text: String, signature: String) -> Done {
@@ -267,13 +308,9 @@ fn appended(before: &str, new: &str) -> String {
     }
 }
 
-fn items(list: Option<&RawValue>) -> Vec<String> {
-    let all: Option<Vec<&RawValue>> = list.and_then(|list| serde_json::from_str(list.get()).ok());
-    all.unwrap_or_default().into_iter().map(|raw| raw.get().to_owned()).collect()
-}
-
-fn whole(raw: &Json<'_>) -> String {
-    sound_raw(raw.text, raw.lone)
+fn items(list: &RawValue, lone: bool) -> Result<Vec<String>, serde_json::Error> {
+    let all: Vec<&RawValue> = serde_json::from_str(list.get())?;
+    Ok(all.into_iter().map(|raw| sound_raw(raw.get(), lone)).collect())
 }
 
 /// Received bytes; only stand-ins for halves of surrogate pairs are replaced.
@@ -301,4 +338,44 @@ fn push_input(out: &mut Vec<ModelEvent>, index: u32, call: &PlainCall, json: Str
 
 fn input_delta(index: u32, call: &PlainCall, json: String) -> ModelEvent {
     ModelEvent::ToolInputDelta { index, call: call.id.clone(), tool: call.name.clone(), json }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The block, with what the provider said of it later, closes to a part or not, and this is said to be lost.
+    #[track_caller]
+    fn check(raw: &str, merged: &[(&str, &str)], is_part: bool, expect: &str) {
+        let json = Json { text: raw, lone: false };
+        let mut block = Block::open(0, &json, 0, str::to_owned, &mut Vec::new()).unwrap();
+        if let Kind::Other { merged: into, .. } = &mut block.kind {
+            into.extend(merged.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        }
+        let Closed { done, lost } = block.close(&mut Vec::new());
+        assert_eq!(matches!(done, Done::Part(_)), is_part, "{done:?}");
+        assert_eq!(lost.map(|lost| lost.to_string()).unwrap_or_default(), expect);
+    }
+
+    #[test]
+    fn what_cannot_go_back_as_received_is_named() {
+        const LIST: &str =
+            "the citations of a text block are no list of JSON values; the words are kept without them";
+        check(r#"{"type":"text","text":"hi","citations":[{"url":"a"}]}"#, &[], true, "");
+        check(r#"{"type":"text","text":"hi","citations":null}"#, &[], true, "");
+        check(r#"{"type":"text","text":"hi","citations":{"url":"a"}}"#, &[], true, LIST);
+        check(r#"{"type":"odd","citations":7}"#, &[("n", "1")], true, "");
+        check(
+            r#"{"type":"odd","n":1}"#,
+            &[("n", "{")],
+            false,
+            r#"a "odd" block is no JSON once its deltas are put in; it is left out"#,
+        );
+    }
+
+    #[test]
+    fn a_list_is_no_block() {
+        let json = Json { text: r#"["text","hi"]"#, lone: false };
+        assert!(Block::open(0, &json, 0, str::to_owned, &mut Vec::new()).is_err());
+    }
 }

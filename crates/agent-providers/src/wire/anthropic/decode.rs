@@ -4,7 +4,7 @@ use agent_core::{AssistantPart, Finish, FinishKind, ModelError, ModelEvent, Orig
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::block::{Block, Done, PlainCall};
+use super::block::{Block, Closed, Done, PlainCall};
 use super::usage::UsageFold;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
@@ -153,7 +153,11 @@ impl MessagesCodec {
 
     fn close(&mut self, index: u32, out: &mut Vec<ModelEvent>) {
         let Some(at) = self.open.iter().position(|block| block.index == index) else { return };
-        match self.open.remove(at).close(out) {
+        let Closed { done, lost } = self.open.remove(at).close(out);
+        if let Some(lost) = lost {
+            tracing::warn!(index, error = &lost as &dyn std::error::Error, "a part of the answer is lost");
+        }
+        match done {
             Done::Nothing => {}
             Done::Part(part) => self.give(part, out),
             Done::Call(call) => {
@@ -215,7 +219,7 @@ impl MessagesCodec {
     }
 
     fn next_index(&self) -> u32 {
-        self.open.last().map_or(0, |block| block.index + 1)
+        self.open.last().map_or(0, |block| block.index.saturating_add(1))
     }
 }
 

@@ -1,14 +1,14 @@
 //! The encoder of one session: what was encoded stays the same buffers for ever (requirement M5, cases C01 and C03).
 
-use std::collections::BTreeMap;
-
 use agent_core::{
-    Body, CacheProfile, Diagnostic, Encoded, Encoder, EntryId, Mark, MarkPoint, ModelProfile, ModelRequest,
-    Rendered, SystemBlock, ToolCard, Trim, Ttl,
+    Body, Diagnostic, Encoded, Encoder, MarkPoint, ModelProfile, ModelRequest, Rendered, SystemBlock,
+    ToolCard, Ttl,
 };
 use bytes::Bytes;
 
-use super::segment::{Blocks, Renderer, Role, Run, Segment};
+use super::joined::{Joined, push_run};
+use super::marks::{Marks, Spot, Unmarkable, marker};
+use super::segment::{Blocks, Renderer, Role};
 use super::settings::tail;
 use crate::names::ToolNames;
 use crate::wire::json::write;
@@ -50,23 +50,7 @@ pub struct MessagesEncoder {
     start: Bytes,
     system: Frozen<SystemBlock>,
     tools: Frozen<ToolCard>,
-    segments: BTreeMap<Key, Remembered>,
-    round: u64,
-}
-
-/// What a segment is remembered under; the history only grows, so equal keys are equal bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Entry(EntryId, Trim),
-    Summary(EntryId),
-    Continue,
-}
-
-#[derive(Debug)]
-struct Remembered {
-    segment: Segment,
-    /// The last round that used it.
-    used: u64,
+    messages: Joined,
 }
 
 /// A list at the head of the request, encoded again only when it changed.
@@ -93,13 +77,12 @@ impl MessagesEncoder {
             start: Bytes::from(start),
             system: Frozen::empty(),
             tools: Frozen::empty(),
-            segments: BTreeMap::new(),
-            round: 0,
+            messages: Joined::default(),
         }
     }
 
-    fn head(&mut self, request: &ModelRequest<'_>, marks: &mut Marks, body: &mut Body) {
-        body.push(self.start.clone());
+    /// Encodes what is new; everything else is remembered.
+    fn refresh(&mut self, request: &ModelRequest<'_>, diagnostics: &mut Vec<Diagnostic>) {
         self.system.refresh(request.system, br#","system":["#, |out, block| {
             out.extend_from_slice(br#"{"type":"text","text":"#);
             write(out, block.text());
@@ -115,84 +98,58 @@ impl MessagesEncoder {
             out.extend_from_slice(br#","input_schema":"#);
             out.extend_from_slice(tool.input_schema().get().as_bytes());
         });
-        self.system.push(body, marks, MarkPoint::System);
-        self.tools.push(body, marks, MarkPoint::Tools);
-        body.push(Bytes::from_static(br#","messages":["#));
+        let mut renderer = Renderer { names, vision: self.profile.vision, diagnostics };
+        self.messages.follow(request.draft.view(), &mut renderer);
     }
 
-    fn messages(
-        &mut self,
+    fn spot(&self, at: MarkPoint) -> Result<Spot, Unmarkable> {
+        match at {
+            MarkPoint::Tools if self.tools.splice.is_some() => Ok(Spot::Tools),
+            MarkPoint::System if self.system.splice.is_some() => Ok(Spot::System),
+            MarkPoint::Entry(entry) => self.messages.splice(entry).map(Spot::Messages),
+            MarkPoint::Tools | MarkPoint::System | _ => Err(Unmarkable::Nothing),
+        }
+    }
+
+    /// Words for this call only, after everything that stays; gives who speaks last.
+    fn ephemeral(
+        &self,
         request: &ModelRequest<'_>,
-        marks: &mut Marks,
         body: &mut Body,
         diagnostics: &mut Vec<Diagnostic>,
-    ) {
-        self.round += 1;
-        let mut last = None;
-        let mut pieces = 0;
-        for piece in request.draft.view().rendered() {
-            pieces += 1;
-            let (key, mark) = match piece {
-                Rendered::Entry { id, trim, .. } => (Key::Entry(id, trim), marks.take(MarkPoint::Entry(id))),
-                Rendered::Summary { id, .. } => (Key::Summary(id), marks.take(MarkPoint::Entry(id))),
-                Rendered::Continue => (Key::Continue, None),
-            };
-            let (names, vision) = (&self.names, self.profile.vision);
-            let remembered = self.segments.entry(key).or_insert_with(|| {
-                let segment = Renderer { names, vision, diagnostics: &mut *diagnostics }.segment(piece);
-                Remembered { segment, used: 0 }
-            });
-            remembered.used = self.round;
-            let runs = &remembered.segment.runs;
-            let marked = runs.iter().rposition(|run| run.splice.is_some());
-            if mark.is_some() && marked.is_none() {
-                diagnostics.push(note(
-                    "marks",
-                    "no block of the entry can carry a cache marker; the marker was dropped",
-                ));
-            }
-            for (at, run) in runs.iter().enumerate() {
-                last = Some(push_run(body, last, run, mark.filter(|_| Some(at) == marked)));
-            }
+    ) -> Option<Role> {
+        let mut last = self.messages.last();
+        if self.messages.must_continue() {
+            let mut renderer = Renderer { names: &self.names, vision: self.profile.vision, diagnostics };
+            let segment = renderer.segment(Rendered::Continue);
+            last = segment.runs.into_iter().fold(last, |last, run| push_run(body, last, run));
         }
-        self.forget(pieces);
-        let last = self.ephemeral(request, last, body);
-        if last == Some(Role::Assistant) {
-            diagnostics.push(note(
-                "messages",
-                "the conversation ends with the model's own words; many models refuse that, end it with a user message",
-            ));
-        }
-        body.push(Bytes::from_static(if last.is_some() { b"]}]" } else { b"]" }));
-    }
-
-    /// Words for this call only, after everything that stays.
-    fn ephemeral(&self, request: &ModelRequest<'_>, last: Option<Role>, body: &mut Body) -> Option<Role> {
-        let mut blocks = Blocks::default();
-        request.draft.ephemeral().iter().for_each(|note| blocks.text(note.text.as_str()));
-        if request.draft.ephemeral().is_empty() {
+        let notes = request.draft.ephemeral();
+        if notes.is_empty() {
             return last;
         }
-        Some(push_run(body, last, &blocks.run(Role::User), None))
-    }
-
-    /// Lets go of what a rewrite took out of sight, once it outweighs what is shown.
-    fn forget(&mut self, shown: usize) {
-        if self.segments.len() > 2 * shown + 16 {
-            let round = self.round;
-            self.segments.retain(|_, remembered| remembered.used == round);
-        }
+        let mut blocks = Blocks::default();
+        notes.iter().for_each(|note| blocks.text(note.text.as_str()));
+        push_run(body, last, blocks.run(Role::User))
     }
 }
 
 impl Encoder for MessagesEncoder {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded {
         let mut diagnostics = Vec::new();
-        let mut marks = Marks::of(request.marks, &self.profile.cache, &mut diagnostics);
+        self.refresh(request, &mut diagnostics);
+        let marks = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
         let mut body = Body::default();
-        self.head(request, &mut marks, &mut body);
-        self.messages(request, &mut marks, &mut body, &mut diagnostics);
-        marks.report_unused(&mut diagnostics);
+        body.push(self.start.clone());
+        self.system.push(&mut body, marks.at(Spot::System));
+        self.tools.push(&mut body, marks.at(Spot::Tools));
+        body.push(Bytes::from_static(br#","messages":["#));
+        self.messages.push(&mut body, &marks.in_messages());
+        let last = self.ephemeral(request, &mut body, &mut diagnostics);
+        if last == Some(Role::Assistant) {
+            diagnostics.push(Diagnostic { what: "messages".into(), why: ENDS_WITH_MODEL.into() });
+        }
+        body.push(Bytes::from_static(if last.is_some() { b"]}]" } else { b"]" }));
         body.push(Bytes::from(tail(request, &self.profile, &self.names, &mut diagnostics)));
         body.push(Bytes::from_static(if request.stream { b"true}" } else { b"false}" }));
         Encoded { body, diagnostics }
@@ -204,9 +161,16 @@ impl<T: Clone + PartialEq> Frozen<T> {
         Self { of: Vec::new(), bytes: Bytes::new(), splice: None }
     }
 
-    fn push(&self, body: &mut Body, marks: &mut Marks, at: MarkPoint) {
-        if self.splice.is_some() {
-            push_marked(body, &self.bytes, self.splice, marks.take(at));
+    /// Appends the list whole, or as two slices of its buffer around a marker.
+    fn push(&self, body: &mut Body, mark: Option<Ttl>) {
+        match (self.splice, mark) {
+            (Some(at), Some(ttl)) => {
+                body.push(self.bytes.slice(..at));
+                body.push(marker(ttl));
+                body.push(self.bytes.slice(at..));
+            }
+            (Some(_), None) => body.push(self.bytes.clone()),
+            (None, _) => {}
         }
     }
 
@@ -234,104 +198,5 @@ impl<T: Clone + PartialEq> Frozen<T> {
     }
 }
 
-/// The one place that counts cache markers (case C03).
-#[derive(Debug)]
-struct Marks(Vec<Mark>);
-
-impl Marks {
-    /// The marks that are sent: one a place, as many as the provider takes, the first ones given; markers of an
-    /// hour must not stand behind those of five minutes.
-    fn of(given: &[Mark], cache: &CacheProfile, diagnostics: &mut Vec<Diagnostic>) -> Self {
-        let most = match cache {
-            CacheProfile::Marked { max_marks, .. } => usize::from(*max_marks).min(MOST_MARKS),
-            CacheProfile::None | CacheProfile::Automatic | _ => 0,
-        };
-        let mut marks: Vec<Mark> = Vec::new();
-        for mark in given {
-            match marks.iter_mut().find(|known| known.at == mark.at) {
-                Some(known) => known.ttl = known.ttl.max(mark.ttl),
-                None => marks.push(*mark),
-            }
-        }
-        if marks.len() > most {
-            let dropped = marks.len() - most;
-            diagnostics.push(note(
-                "marks",
-                &format!("{most} cache markers are taken; the last {dropped} were dropped"),
-            ));
-            marks.truncate(most);
-        }
-        marks.sort_by_key(|mark| place(mark.at));
-        let mut short = false;
-        for mark in &mut marks {
-            if short && mark.ttl == Ttl::OneHour {
-                mark.ttl = Ttl::FiveMinutes;
-                diagnostics.push(note("marks", "an hour cannot follow five minutes; five minutes were sent"));
-            }
-            short |= mark.ttl == Ttl::FiveMinutes;
-        }
-        Self(marks)
-    }
-
-    fn take(&mut self, at: MarkPoint) -> Option<Ttl> {
-        let found = self.0.iter().position(|mark| mark.at == at)?;
-        Some(self.0.remove(found).ttl)
-    }
-
-    fn report_unused(self, diagnostics: &mut Vec<Diagnostic>) {
-        for mark in self.0 {
-            diagnostics
-                .push(note("marks", &format!("nothing to mark at {:?}; the marker was dropped", mark.at)));
-        }
-    }
-}
-
-/// The provider reads tools, then system, then messages.
-fn place(at: MarkPoint) -> (u8, Option<EntryId>) {
-    match at {
-        MarkPoint::Tools => (0, None),
-        MarkPoint::System => (1, None),
-        MarkPoint::Entry(id) => (2, Some(id)),
-        _ => (3, None),
-    }
-}
-
-/// Appends a run, opening a message where the role changes. The first message must be the user's.
-fn push_run(body: &mut Body, last: Option<Role>, run: &Run, mark: Option<Ttl>) -> Role {
-    let glue = match (last, run.role) {
-        (None, Role::User) => USER_FIRST,
-        (None, Role::Assistant) => {
-            body.push(Bytes::from_static(USER_FIRST));
-            body.push(Blocks::default().run(Role::User).bytes);
-            ASSISTANT_NEXT
-        }
-        (Some(Role::User), Role::Assistant) => ASSISTANT_NEXT,
-        (Some(Role::Assistant), Role::User) => USER_NEXT,
-        (Some(Role::User), Role::User) | (Some(Role::Assistant), Role::Assistant) => b",",
-    };
-    body.push(Bytes::from_static(glue));
-    push_marked(body, &run.bytes, run.splice, mark);
-    run.role
-}
-
-/// Appends bytes whole, or as two slices of the same buffer around a marker.
-fn push_marked(body: &mut Body, bytes: &Bytes, splice: Option<usize>, mark: Option<Ttl>) {
-    let (Some(at), Some(ttl)) = (splice, mark) else { return body.push(bytes.clone()) };
-    body.push(bytes.slice(..at));
-    body.push(Bytes::from_static(match ttl {
-        Ttl::OneHour => MARK_1H,
-        Ttl::FiveMinutes | _ => MARK_5M,
-    }));
-    body.push(bytes.slice(at..));
-}
-
-fn note(what: &str, why: &str) -> Diagnostic {
-    Diagnostic { what: what.to_owned(), why: why.to_owned() }
-}
-
-const MOST_MARKS: usize = 4;
-const MARK_5M: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
-const MARK_1H: &[u8] = br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
-const USER_FIRST: &[u8] = br#"{"role":"user","content":["#;
-const USER_NEXT: &[u8] = br#"]},{"role":"user","content":["#;
-const ASSISTANT_NEXT: &[u8] = br#"]},{"role":"assistant","content":["#;
+const ENDS_WITH_MODEL: &str =
+    "the conversation ends with the model's own words; many models refuse that, end it with a user message";

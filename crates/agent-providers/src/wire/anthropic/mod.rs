@@ -4,6 +4,8 @@ pub(crate) mod block;
 pub(crate) mod decode;
 pub mod encode;
 pub mod import;
+mod joined;
+mod marks;
 pub mod profiles;
 mod segment;
 mod settings;

@@ -4,8 +4,10 @@ use agent_core::{CacheProfile, ModelProfile};
 
 use super::PROVIDER;
 
-/// The profile of a model by its name on the wire; dates and vendor prefixes around the name are ignored. A model
-/// that is not in the table gets a profile that assumes little.
+/// The profile of a model by its name on the wire; dates and vendor prefixes around the name are ignored.
+///
+/// A Claude model that is not in the table is taken for the least of those that are. Any other model, as behind a
+/// local server that speaks this format, gets [`ModelProfile::conservative`] and the cache markers of the format.
 ///
 /// ```
 /// use agent_providers::anthropic::profiles::profile;
@@ -13,22 +15,30 @@ use super::PROVIDER;
 /// assert_eq!(profile("claude-haiku-4-5-20251001").context_window, 200_000);
 /// assert!(profile("claude-opus-5-5").binds_thinking_to_prefix);
 /// assert!(!profile("claude-opus-5").binds_thinking_to_prefix);
+/// assert_eq!(profile("claude-next").context_window, 200_000);
+/// assert_eq!(profile("llama3.1:8b").context_window, 32_768);
 /// ```
 pub fn profile(model: &str) -> ModelProfile {
-    let known = find(model);
-    let (context_window, max_output) = known.map_or((200_000, 8_192), |known| known.window);
-    let min_tokens = known.map_or(4_096, |known| known.min_tokens);
+    // The format itself has markers, at most four: a server that caches takes them, and one that does not skips
+    // them. So they are known of every model, and cost nothing where they mean nothing.
+    let marked = |min_tokens| CacheProfile::Marked { max_marks: 4, min_tokens, lookback: 20 };
+    let little =
+        ModelProfile { cache: marked(MOST_MIN_TOKENS), ..ModelProfile::conservative(PROVIDER, model) };
+    let Some(name) = claude_name(model) else { return little };
+    let Some(known) = find(name) else {
+        let (context_window, max_output) = SMALL;
+        return ModelProfile { context_window, max_output, vision: true, ..little };
+    };
+    let (context_window, max_output) = known.window;
     ModelProfile {
-        provider: PROVIDER.into(),
-        model: model.into(),
         context_window,
         max_output,
-        cache: CacheProfile::Marked { max_marks: 4, min_tokens, lookback: 20 },
-        binds_thinking_to_prefix: known.is_some_and(|known| known.has(BINDS)),
-        allowed_tools: false,
-        forced_tool_choice: known.is_some_and(|known| !known.has(NO_FORCE)),
-        mid_conversation_system: known.is_some_and(|known| known.has(MID_SYSTEM)),
+        cache: marked(known.min_tokens),
+        binds_thinking_to_prefix: known.has(BINDS),
+        forced_tool_choice: !known.has(NO_FORCE),
+        mid_conversation_system: known.has(MID_SYSTEM),
         vision: true,
+        ..little
     }
 }
 
@@ -43,7 +53,8 @@ pub(crate) struct Refusals {
 
 /// What a model refuses; an unknown one is asked as the user wishes.
 pub(crate) fn refusals(model: &str) -> Refusals {
-    let refuses = |fact| find(model).is_some_and(|known| known.has(fact));
+    let known = claude_name(model).and_then(find);
+    let refuses = |fact| known.is_some_and(|known| known.has(fact));
     Refusals {
         temperature: refuses(NO_TEMPERATURE),
         adaptive: refuses(NO_ADAPTIVE),
@@ -65,9 +76,13 @@ impl Known {
     }
 }
 
+/// What follows `claude-` in a model's name; `None` for models of others.
+fn claude_name(model: &str) -> Option<&str> {
+    model.split_once("claude-").map(|(_, name)| name)
+}
+
 /// The longest known name that the model's name begins with, up to a separator.
-fn find(model: &str) -> Option<&'static Known> {
-    let name = model.find("claude-").and_then(|at| model.get(at + "claude-".len()..))?;
+fn find(name: &str) -> Option<&'static Known> {
     let fits = |known: &&Known| {
         name.strip_prefix(known.name)
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
@@ -85,7 +100,10 @@ const NO_DISABLED: u8 = 64;
 /// Since the 4.7 generation.
 const NEW: u8 = NO_TEMPERATURE | NO_BUDGET;
 const LARGE: (u32, u32) = (1_000_000, 128_000);
+/// The least of the known models.
 const SMALL: (u32, u32) = (200_000, 64_000);
+/// The longest of the shortest prefixes that a known model keeps.
+const MOST_MIN_TOKENS: u32 = 4_096;
 
 const fn known(name: &'static str, window: (u32, u32), min_tokens: u32, facts: u8) -> Known {
     Known { name, window, min_tokens, facts }
@@ -117,7 +135,7 @@ mod tests {
     #[test]
     fn names_are_found_by_their_longest_form() {
         let check = |model: &str, expect: Option<&str>| {
-            assert_eq!(find(model).map(|known| known.name), expect, "{model}");
+            assert_eq!(claude_name(model).and_then(find).map(|known| known.name), expect, "{model}");
         };
         check("claude-opus-5-5", Some("opus-5-5"));
         check("claude-opus-5-20260401", Some("opus-5"));
@@ -129,9 +147,25 @@ mod tests {
 
     #[test]
     fn an_unknown_model_is_assumed_to_do_little() {
-        let unknown = profile("claude-next");
-        assert!(!unknown.forced_tool_choice && !unknown.mid_conversation_system);
-        assert_eq!(unknown.cache, CacheProfile::Marked { max_marks: 4, min_tokens: 4_096, lookback: 20 });
+        let check = |model: &str, window: (u32, u32), vision: bool| {
+            let cache = CacheProfile::Marked { max_marks: 4, min_tokens: 4_096, lookback: 20 };
+            let expect = ModelProfile {
+                context_window: window.0,
+                max_output: window.1,
+                cache,
+                vision,
+                ..ModelProfile::conservative(PROVIDER, model)
+            };
+            assert_eq!(profile(model), expect);
+        };
+        check("claude-next", (200_000, 64_000), true);
+        check("eu.anthropic.claude-next-1-v1:0", (200_000, 64_000), true);
+        check("llama3.1:8b", (32_768, 4_096), false);
+        check("my-claude", (32_768, 4_096), false);
+        check("", (32_768, 4_096), false);
+        let least = MODELS.iter().map(|known| known.window).min().unwrap();
+        let most = MODELS.iter().map(|known| known.min_tokens).max().unwrap();
+        assert_eq!((least, most), (SMALL, MOST_MIN_TOKENS), "the least of what is known");
         assert_eq!(
             refusals("claude-next"),
             Refusals { temperature: false, adaptive: false, budget: false, disabled: false }

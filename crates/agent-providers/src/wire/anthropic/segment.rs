@@ -118,15 +118,15 @@ impl Renderer<'_> {
             ToolOutput::Content(_) | _ => None,
         };
         let content = match (&result.output, words) {
-            (_, Some(words)) => quoted(&clipped(words, trim.clip_results)),
+            (_, Some(words)) => quoted(&clipped(words, trim.clip_results)).into_bytes(),
             (ToolOutput::Content(parts), None) => self.content(parts, trim.clip_results),
-            (_, None) => quoted(&result.output.plain()),
+            (_, None) => quoted(&result.output.plain()).into_bytes(),
         };
         blocks.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
             write(out, wire_id(result.call.as_str()).as_ref());
             out.extend_from_slice(br#","content":"#);
-            out.extend_from_slice(content.as_bytes());
+            out.extend_from_slice(&content);
             if result.output.is_error() {
                 out.extend_from_slice(br#","is_error":true"#);
             }
@@ -135,7 +135,7 @@ impl Renderer<'_> {
     }
 
     /// The blocks inside a result. A clipped file is gone whole: half of one is of no use.
-    fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> String {
+    fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> Vec<u8> {
         let mut blocks = Blocks::default();
         for part in parts {
             match part {
@@ -149,8 +149,7 @@ impl Renderer<'_> {
                 _ => self.leave_out("tool_result.part", "this kind of part has no form on this wire"),
             }
         }
-        let inner = blocks.run(Role::User).bytes;
-        format!("[{}]", String::from_utf8_lossy(&inner))
+        [b"[", &*blocks.run(Role::User).bytes, b"]"].concat()
     }
 
     /// An image or document; one the provider or model cannot take is named in words instead.
@@ -269,8 +268,7 @@ fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
     let Some(limit) = limit.filter(|limit| text.len() > *limit) else { return Cow::Borrowed(text) };
     let head = floor_boundary(text, limit.div_ceil(2));
     let tail = ceil_boundary(text, text.len() - limit / 2);
-    let (start, end) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
-    Cow::Owned(format!("{start}\n[{} bytes removed]\n{end}", tail - head))
+    Cow::Owned(format!("{}\n[{} bytes removed]\n{}", &text[..head], tail - head, &text[tail..]))
 }
 
 fn label(file: &FilePart) -> String {

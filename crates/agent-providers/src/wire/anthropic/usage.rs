@@ -62,7 +62,7 @@ impl UsageFold {
         let (short, long) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens.0.unwrap_or(0));
         // The split may be older than the total (it is not repeated at the end of a stream): the total wins.
         let total = self.read::<LooseInt>("cache_creation_input_tokens").and_then(|n| n.0);
-        let total = total.unwrap_or(short.0.unwrap_or(0) + long);
+        let total = total.unwrap_or_else(|| short.0.unwrap_or(0).saturating_add(long));
         let details: OutputDetails = self.read("output_tokens_details").unwrap_or_default();
         Usage {
             input,
@@ -83,9 +83,10 @@ impl UsageFold {
         }
         let ours = all.iter().filter(|one| matches!(one.kind.as_str(), "message" | "compaction"));
         let add = |(input, output), one: &Iteration<'_>| {
-            (input + one.input_tokens.0.unwrap_or(0), output + one.output_tokens.0.unwrap_or(0))
+            let (read, written) = (one.input_tokens.0.unwrap_or(0), one.output_tokens.0.unwrap_or(0));
+            (read.saturating_add(input), written.saturating_add(output))
         };
-        Some(ours.fold((0, 0), add))
+        Some(ours.fold((0_u64, 0_u64), add))
     }
 
     fn count(&self, key: &str) -> u64 {

@@ -1,21 +1,21 @@
 //! A recorded request, read back into the conversation it was made of.
 
+mod wire;
+
 use std::borrow::Cow;
 
-use agent_core::history::UnreadableEntry;
 use agent_core::step::Repair;
 use agent_core::{
-    AssistantPart, CallId, Diagnostic, Entry, EntryId, FilePart, FileSource, History, ModelEvent, Note,
-    NoteKind, RawJson, RequestSettings, Response, StepRecord, SystemBlock, Text, Thinking, ToolCard,
-    ToolChoice, ToolOutput, ToolResult, UserMessage, UserPart,
+    AssistantPart, CallId, Diagnostic, Entry, EntryId, History, ModelEvent, Note, NoteKind, RawJson,
+    RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
+    UserMessage, UserPart,
 };
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::PROVIDER;
-use super::block::{Block, Done};
+use super::block::{Block, Closed, Done};
 use crate::wire::Json;
-use crate::wire::json::{Loose, LooseInt, mended, text_or_raw};
+use crate::wire::json::{mended, object, quoted, text_or_raw};
+use wire::{WireBlock, WireChoice, WireMessage, WireRequest, WireThinking, WireTool, content, part};
 
 /// A recorded request as the harness would hold it.
 #[derive(Debug)]
@@ -56,9 +56,6 @@ pub enum ImportError {
         /// Its role.
         role: String,
     },
-    /// An entry we built that cannot be read back: a fault of this crate.
-    #[error(transparent)]
-    Entry(#[from] UnreadableEntry),
 }
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
@@ -82,8 +79,7 @@ pub fn import_request(body: &[u8]) -> Result<Imported, ImportError> {
         importer.message(position, &message)?;
     }
     importer.end_step();
-    let stored: Result<Vec<RawJson>, _> = importer.entries.iter().map(RawJson::of).collect();
-    let (history, renamed) = History::load(&stored?)?;
+    let (history, renamed) = History::mended(importer.entries);
     importer.repairs.extend(renamed);
     Ok(Imported {
         model: request.model.into_string(),
@@ -103,118 +99,6 @@ pub fn import_request(body: &[u8]) -> Result<Imported, ImportError> {
     })
 }
 
-#[derive(Deserialize)]
-struct WireRequest<'a> {
-    #[serde(borrow, default)]
-    model: Loose<'a>,
-    #[serde(borrow, default)]
-    system: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tools: Option<Vec<&'a RawValue>>,
-    #[serde(borrow, default)]
-    messages: Option<Vec<WireMessage<'a>>>,
-    #[serde(default)]
-    max_tokens: LooseInt,
-    #[serde(default)]
-    temperature: Option<f32>,
-    #[serde(borrow, default)]
-    thinking: Option<WireThinking<'a>>,
-    #[serde(default)]
-    stop_sequences: Option<Vec<String>>,
-    #[serde(borrow, default)]
-    tool_choice: Option<WireChoice<'a>>,
-    #[serde(default)]
-    stream: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct WireMessage<'a> {
-    #[serde(borrow, default)]
-    role: Loose<'a>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct WireThinking<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Loose<'a>,
-    #[serde(default)]
-    budget_tokens: LooseInt,
-}
-
-#[derive(Deserialize)]
-struct WireChoice<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Loose<'a>,
-    #[serde(borrow, default)]
-    name: Loose<'a>,
-}
-
-#[derive(Deserialize)]
-struct WireTool<'a> {
-    #[serde(borrow, default)]
-    name: Loose<'a>,
-    #[serde(borrow, default)]
-    description: Loose<'a>,
-    #[serde(borrow, default)]
-    input_schema: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-struct WireBlock<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Loose<'a>,
-    #[serde(borrow, default)]
-    text: Loose<'a>,
-    #[serde(borrow, default)]
-    tool_use_id: Loose<'a>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-    #[serde(default)]
-    is_error: Option<bool>,
-    #[serde(borrow, default)]
-    source: Option<WireSource<'a>>,
-    #[serde(borrow, default)]
-    title: Loose<'a>,
-}
-
-#[derive(Deserialize, Default)]
-struct WireSource<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Loose<'a>,
-    #[serde(borrow, default)]
-    media_type: Loose<'a>,
-    #[serde(borrow, default)]
-    data: Loose<'a>,
-    #[serde(borrow, default)]
-    url: Loose<'a>,
-    #[serde(borrow, default)]
-    file_id: Loose<'a>,
-}
-
-impl WireThinking<'_> {
-    fn mode(&self) -> Option<Thinking> {
-        match self.kind.as_str() {
-            "adaptive" => Some(Thinking::Adaptive),
-            "disabled" => Some(Thinking::Disabled),
-            "enabled" => self.budget_tokens.0.and_then(|n| u32::try_from(n).ok()).map(Thinking::Budget),
-            _ => None,
-        }
-    }
-}
-
-impl WireChoice<'_> {
-    fn choice(&self) -> ToolChoice {
-        match self.kind.as_str() {
-            "any" => ToolChoice::Required,
-            "none" => ToolChoice::None,
-            "tool" => ToolChoice::Tool(self.name.as_str().to_owned()),
-            _ => ToolChoice::Auto,
-        }
-    }
-}
-
 /// Groups messages into entries.
 #[derive(Debug, Default)]
 struct Importer {
@@ -231,41 +115,42 @@ struct Importer {
 
 impl Importer {
     fn system(&mut self, raw: Option<&RawValue>) -> Vec<SystemBlock> {
-        let blocks = self.blocks(raw);
-        blocks.iter().filter_map(|raw| SystemBlock::new(self.read(raw).text.into_string())).collect()
+        self.texts("system", raw).into_iter().filter_map(SystemBlock::new).collect()
     }
 
     fn tools(&mut self, raw: Option<Vec<&RawValue>>) -> Vec<ToolCard> {
         let mut cards = Vec::new();
         for raw in raw.unwrap_or_default() {
-            let Ok(WireTool { name, description, input_schema: Some(schema) }) =
-                serde_json::from_str(raw.get())
-            else {
-                self.leave_out("tools", "a tool without an input schema is run by the provider");
-                continue;
-            };
-            let schema = RawJson::from(schema.to_owned());
-            match ToolCard::new(name.into_string(), description.into_string(), &schema) {
-                Ok(card) => cards.push(card),
-                Err(error) => self.leave_out("tools", &error.to_string()),
+            match object::<WireTool<'_>>(raw.get()) {
+                Ok(tool) => cards.extend(self.tool(tool)),
+                Err(error) => self.leave_out("tools", &format!("a tool cannot be read ({error})")),
             }
         }
         cards
     }
 
+    fn tool(&mut self, tool: WireTool<'_>) -> Option<ToolCard> {
+        let Some(schema) = tool.input_schema else {
+            let name = tool.name.as_str();
+            let why = format!("the tool {name:?} has no input schema, so the provider runs it");
+            self.leave_out("tools", &why);
+            return None;
+        };
+        let schema = RawJson::from(schema.to_owned());
+        let card = ToolCard::new(tool.name.into_string(), tool.description.into_string(), &schema);
+        card.map_err(|error| self.leave_out("tools", &error.to_string())).ok()
+    }
+
     fn message(&mut self, position: usize, message: &WireMessage<'_>) -> Result<(), ImportError> {
-        let blocks = self.blocks(message.content);
         match message.role.as_str() {
-            "user" => self.user(&blocks),
+            "user" => self.user(&blocks(message.content)),
             "assistant" => {
                 self.end_step();
-                self.said = Some(self.assistant(&blocks));
+                self.said = Some(self.assistant(&blocks(message.content)));
             }
             "system" => {
-                let texts = blocks.iter().filter_map(|raw| Text::new(self.read(raw).text.into_string()));
-                let notes = texts.map(|text| Entry::Note(Note { kind: NoteKind::State, text }));
-                let notes: Vec<Entry> = notes.collect();
-                self.after.extend(notes);
+                let texts = self.texts("messages", message.content).into_iter().filter_map(Text::new);
+                self.after.extend(texts.map(|text| Entry::Note(Note { kind: NoteKind::State, text })));
             }
             role => return Err(ImportError::Role { position, role: role.to_owned() }),
         }
@@ -275,7 +160,7 @@ impl Importer {
     fn user(&mut self, blocks: &[Cow<'_, str>]) {
         let mut parts = Vec::new();
         for raw in blocks {
-            let block = self.read(raw);
+            let Some(block) = self.read("messages", raw) else { continue };
             match block.kind.as_str() {
                 "tool_result" => self.result(&block),
                 kind => match part(&block) {
@@ -294,8 +179,7 @@ impl Importer {
         let Ok(call) = CallId::new(block.tool_use_id.as_str()) else {
             return self.leave_out("messages", "a tool result names no call");
         };
-        let inner: Vec<UserPart> =
-            self.blocks(block.content).iter().filter_map(|raw| part(&self.read(raw))).collect();
+        let inner = self.result_parts(block.content);
         let words = inner.iter().map(|part| match part {
             UserPart::Text(text) => Some(text.as_str()),
             UserPart::File(_) | _ => None,
@@ -309,6 +193,22 @@ impl Importer {
         self.results.push(ToolResult { call, output });
     }
 
+    /// The parts of a result. Blank words are none, and no loss.
+    fn result_parts(&mut self, raw: Option<&RawValue>) -> Vec<UserPart> {
+        let mut parts = Vec::new();
+        for raw in blocks(raw) {
+            let Some(block) = self.read("messages", &raw) else { continue };
+            let part = part(&block);
+            if part.is_none() && block.kind.as_str() != "text" {
+                let why =
+                    format!("a {:?} block has no place in a tool result, or is empty", block.kind.as_str());
+                self.leave_out("messages", &why);
+            }
+            parts.extend(part);
+        }
+        parts
+    }
+
     fn assistant(&mut self, blocks: &[Cow<'_, str>]) -> Vec<AssistantPart> {
         let mut parts = Vec::new();
         let mut calls = 0;
@@ -320,7 +220,11 @@ impl Importer {
                 continue;
             };
             calls += usize::from(block.is_call());
-            match block.close(&mut watched) {
+            let Closed { done, lost } = block.close(&mut watched);
+            if let Some(lost) = lost {
+                self.leave_out("messages", &lost.to_string());
+            }
+            match done {
                 Done::Nothing => {}
                 Done::Part(part) => parts.push(part),
                 Done::Call(call) => parts.push(call.finished()),
@@ -347,18 +251,17 @@ impl Importer {
         self.entries.append(&mut self.after);
     }
 
-    /// The blocks of a content: a string is one text block.
-    fn blocks<'a>(&mut self, raw: Option<&'a RawValue>) -> Vec<Cow<'a, str>> {
-        let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Vec::new() };
-        if let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
-            return blocks.into_iter().map(|raw| raw.get().into()).collect();
-        }
-        let text = crate::wire::json::quoted(&text_or_raw(raw));
-        vec![format!(r#"{{"type":"text","text":{text}}}"#).into()]
+    /// The words of blocks that hold nothing else.
+    fn texts(&mut self, what: &str, raw: Option<&RawValue>) -> Vec<String> {
+        let blocks = blocks(raw);
+        let texts = blocks.iter().filter_map(|raw| Some(self.read(what, raw)?.text.into_string()));
+        texts.collect()
     }
 
-    fn read<'a>(&self, raw: &'a str) -> WireBlock<'a> {
-        serde_json::from_str(raw).unwrap_or_default()
+    /// The fields of a block; one that cannot be read is left out with a note.
+    fn read<'a>(&mut self, what: &str, raw: &'a str) -> Option<WireBlock<'a>> {
+        let block = object(raw);
+        block.map_err(|error| self.leave_out(what, &format!("a block cannot be read ({error})"))).ok()
     }
 
     fn leave_out(&mut self, what: &str, why: &str) {
@@ -366,39 +269,20 @@ impl Importer {
     }
 }
 
-/// A block of a user message or of a result; a document of plain text becomes words.
-fn part(block: &WireBlock<'_>) -> Option<UserPart> {
-    let text = |text: &str| Text::new(text).map(UserPart::Text);
-    let kind = block.kind.as_str();
-    if kind == "text" {
-        return text(block.text.as_str());
+/// The blocks of a content: a string is one text block.
+fn blocks(raw: Option<&RawValue>) -> Vec<Cow<'_, str>> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Vec::new() };
+    if let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+        return blocks.into_iter().map(|raw| raw.get().into()).collect();
     }
-    let source = block.source.as_ref().filter(|_| matches!(kind, "image" | "document"))?;
-    let (media, bytes) = match source.kind.as_str() {
-        "base64" => (source.media_type.as_str(), FileSource::Base64(source.data.as_str().to_owned())),
-        "url" => ("", FileSource::Url(source.url.as_str().to_owned())),
-        "file" => {
-            ("", FileSource::Reference { provider: PROVIDER.into(), id: source.file_id.as_str().to_owned() })
-        }
-        "text" => return text(source.data.as_str()),
-        _ => return None,
-    };
-    let fallback = if kind == "image" { "image/*" } else { "application/pdf" };
-    let media_type = if media.is_empty() { fallback } else { media }.to_owned();
-    let name = Some(block.title.as_str().to_owned()).filter(|title| !title.is_empty());
-    Some(UserPart::File(FilePart { media_type, source: bytes, name }))
-}
-
-fn content(part: UserPart) -> Option<agent_core::ContentPart> {
-    match part {
-        UserPart::Text(text) => Some(agent_core::ContentPart::Text(text)),
-        UserPart::File(file) => Some(agent_core::ContentPart::File(file)),
-        _ => None,
-    }
+    let text = quoted(&text_or_raw(raw));
+    vec![format!(r#"{{"type":"text","text":{text}}}"#).into()]
 }
 
 #[cfg(test)]
 mod tests {
+    use agent_core::Thinking;
+
     use super::*;
 
     fn import(messages: &str) -> Imported {
@@ -449,6 +333,50 @@ mod tests {
         check(&results(&["a"]), "", 1);
         let twice = format!("{USER},{CALLS},{r},{CALLS},{r}", r = results(&["a", "b"]));
         check(&twice, "u1 s3:2 s3:2", 2);
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let check = |message: &str, expect: &str| {
+            let imported = import(message);
+            let notes: Vec<&str> = imported.diagnostics.iter().map(|note| note.why.as_str()).collect();
+            assert_eq!(notes.len(), usize::from(!expect.is_empty()), "{message}: {notes:?}");
+            assert!(notes.concat().contains(expect), "{message}: {notes:?}");
+        };
+        let said = |role: &str, block: &str| format!(r#"{{"role":"{role}","content":[{block}]}}"#);
+        let result =
+            |fields: &str| said("user", &format!(r#"{{"type":"tool_result","tool_use_id":"a",{fields}}}"#));
+        check(&said("user", r#"{"type":"text","text":"hi"}"#), "");
+        check(&said("user", "7"), "a block cannot be read (invalid type: integer `7`");
+        check(&said("user", r#"["text","hi"]"#), "a block cannot be read (invalid type: sequence");
+        check(&said("user", r#"{"type":"image","source":"file.png"}"#), "a block cannot be read");
+        check(&said("system", "[]"), "a block cannot be read");
+        check(&said("assistant", "7"), "a block of an assistant message is no object");
+        check(
+            &said("assistant", r#"{"type":"text","text":"hi","citations":"none"}"#),
+            "citations of a text block",
+        );
+        check(&result(r#""content":"""#), "");
+        check(&result(r#""is_error":"yes""#), "a block cannot be read");
+        check(&result(r#""content":[5]"#), "a block cannot be read");
+        check(
+            &result(r#""content":[{"type":"hologram"}]"#),
+            "a \"hologram\" block has no place in a tool result",
+        );
+    }
+
+    #[test]
+    fn a_tool_that_cannot_be_read_is_not_taken_for_one_of_the_provider() {
+        let check = |tool: &str, expect: &str| {
+            let imported = import_request(format!(r#"{{"model":"m","tools":[{tool}]}}"#).as_bytes()).unwrap();
+            assert_eq!(imported.tools.len(), usize::from(expect.is_empty()));
+            let notes: String = imported.diagnostics.into_iter().map(|note| note.why).collect();
+            assert!(notes.starts_with(expect), "{notes}");
+        };
+        check(r#"{"name":"f","input_schema":{"type":"object"}}"#, "");
+        check(r#"{"type":"web_search_20250305","name":"search"}"#, "the tool \"search\" has no input schema");
+        check("7", "a tool cannot be read");
+        check(r#"["f","Does it.",{"type":"object"}]"#, "a tool cannot be read");
     }
 
     #[test]
