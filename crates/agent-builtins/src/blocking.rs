@@ -39,12 +39,8 @@ mod tests {
         let waiting = tokio::spawn(async move {
             let work = move |told: &Cancel| {
                 begun.send(()).unwrap();
-                // Bounded, so that work which is told nothing fails the test instead of holding up its end.
-                for _ in 0..10_000 {
-                    if told.is_cancelled() {
-                        return ended.send(()).unwrap();
-                    }
-                    std::thread::sleep(Duration::from_millis(1));
+                if hears(told) {
+                    ended.send(()).unwrap();
                 }
             };
             blocking(&own, work).await.unwrap();
@@ -52,6 +48,14 @@ mod tests {
         begins.recv_timeout(Duration::from_secs(10)).unwrap();
         stop(&cancel, waiting).await;
         ends.recv_timeout(Duration::from_secs(5)).expect("the work was told to stop");
+    }
+
+    /// Bounded, so that work which is told nothing fails the test instead of holding up its end.
+    fn hears(told: &Cancel) -> bool {
+        (0..10_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            told.is_cancelled()
+        })
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     /// What may happen without asking
     #[arg(long, value_enum, default_value_t = PermissionMode::Default)]
     pub(crate) permission_mode: PermissionMode,
-    /// What happens when a call needs leave; default: prompt on a terminal, else deny
+    /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,
     #[command(flatten)]

@@ -50,7 +50,7 @@ pub enum TerminalReason {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::exhaustive_enums, reason = "every kind of wait has its own way to be answered")]
 pub enum ParkKind {
-    /// A person's leave for a call.
+    /// A person's permission for a call.
     Approval,
     /// A person's answer.
     Question,

@@ -1,4 +1,4 @@
-//! Who answers when a call needs a person's leave.
+//! Who answers when a call needs a person's permission.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub enum Answer {
 #[non_exhaustive]
 pub struct AskerError(#[from] pub std::io::Error);
 
-/// Nobody can be asked: calls that need leave are refused, with words that teach.
+/// Nobody can be asked: calls that need permission are refused, with words that teach.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
 pub struct NobodyToAsk;

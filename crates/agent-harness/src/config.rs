@@ -31,7 +31,7 @@ pub struct HarnessConfig {
     pub stop: Arc<dyn StopCondition>,
     /// Which calls may run.
     pub permissions: Permissions,
-    /// Who is asked when a call needs leave.
+    /// Who is asked when a call needs permission.
     pub asker: Arc<dyn Asker>,
     /// The clock.
     pub clock: Arc<dyn Clock>,

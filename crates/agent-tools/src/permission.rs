@@ -186,7 +186,7 @@ impl AskRequest {
     /// Nobody can be asked; the words for the model.
     pub fn nobody_to_ask(self) -> String {
         format!(
-            "`{}` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat the call; use tools that need no leave, or finish by telling the user which command to allow.",
+            "`{}` was not run: it needs a person's permission and nobody can be asked in this session. Do not repeat the call; use tools that need none, or finish by telling the user which command to allow.",
             self.tool
         )
     }

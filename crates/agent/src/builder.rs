@@ -112,7 +112,7 @@ impl<M> AgentBuilder<M> {
         self
     }
 
-    /// Who is asked when a call needs leave; nobody when not given.
+    /// Who is asked when a call needs permission; nobody when not given.
     pub fn asker(mut self, asker: impl Asker + 'static) -> Self {
         self.parts.asker = Some(Arc::new(asker));
         self
