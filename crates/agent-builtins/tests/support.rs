@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_builtins::{LocalSandbox, all};
 use agent_core::{CallId, RawJson, ToolCall, ToolInput};
-use agent_tools::{Mode, Permissions, Permit, Tool, ToolCx, ToolError, Verdict};
+use agent_tools::{PermissionMode, Permissions, Permit, Tool, ToolCx, ToolError, Verdict};
 use serde_json::Value;
 
 /// A workspace, the tools on it and the session they share.
@@ -107,7 +107,7 @@ fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
         name: tool.card().name().to_owned(),
         input: ToolInput::Json(input.clone()),
     };
-    let bypass = Permissions { mode: Mode::Bypass, rules: vec![] };
+    let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
     let Verdict::Allow(permit) = bypass.check(tool, &call, input) else { panic!("bypass allows") };
     permit
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use agent::Mode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
@@ -46,8 +45,8 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
     /// What may happen without asking
-    #[arg(long, value_enum, default_value_t = PermissionMode::Default)]
-    pub(crate) permission_mode: PermissionMode,
+    #[arg(long, value_enum, default_value_t = ModeArg::Default)]
+    pub(crate) permission_mode: ModeArg,
     /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,
@@ -150,7 +149,7 @@ pub(crate) struct ReplayArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum PermissionMode {
+pub(crate) enum ModeArg {
     /// Readers run; edits, programs and the network ask
     Default,
     /// Readers run; everything else is refused
@@ -171,13 +170,13 @@ pub(crate) enum AskMode {
     Allow,
 }
 
-impl From<PermissionMode> for Mode {
-    fn from(mode: PermissionMode) -> Self {
+impl From<ModeArg> for agent::PermissionMode {
+    fn from(mode: ModeArg) -> Self {
         match mode {
-            PermissionMode::Default => Self::Default,
-            PermissionMode::Plan => Self::Plan,
-            PermissionMode::AcceptEdits => Self::AcceptEdits,
-            PermissionMode::Bypass => Self::Bypass,
+            ModeArg::Default => Self::Default,
+            ModeArg::Plan => Self::Plan,
+            ModeArg::AcceptEdits => Self::AcceptEdits,
+            ModeArg::Bypass => Self::Bypass,
         }
     }
 }

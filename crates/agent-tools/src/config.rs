@@ -39,7 +39,7 @@ pub struct ToolConfig<I, O> {
 pub struct Call {
     /// The surroundings.
     pub cx: ToolCx,
-    /// Leave to act; effects of a sandbox ask to see it.
+    /// Permission to act; effects of a sandbox ask to see it.
     pub permit: Permit,
 }
 
@@ -258,7 +258,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::{Mode, Permissions, Verdict};
+    use crate::{PermissionMode, Permissions, Verdict};
 
     #[derive(serde::Deserialize, JsonSchema)]
     struct Input {
@@ -284,7 +284,7 @@ mod tests {
         };
         let tool = tool();
         let Verdict::Allow(permit) =
-            (Permissions { mode: Mode::Bypass, rules: vec![] }).check(&*tool, &call, &input)
+            (Permissions { mode: PermissionMode::Bypass, rules: vec![] }).check(&*tool, &call, &input)
         else {
             panic!("allowed");
         };

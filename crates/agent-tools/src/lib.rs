@@ -35,7 +35,9 @@ pub use cap::{Capped, OutputCap};
 pub use config::{IntoOutput, ToolConfig};
 pub use cx::{Blobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
-pub use permission::{AskRequest, Decision, Mode, Permissions, Permit, Rule, Verdict};
+pub use permission::{
+    AskRequest, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Verdict,
+};
 pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use tool::{Access, Concurrency, Tool, ToolTraits};

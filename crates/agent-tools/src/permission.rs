@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Access, Tool, ToolError};
 
-/// Leave to run one call with one input, once (requirement T2).
+/// Permission to run one call with one input, once (requirement T2).
 ///
 /// It cannot be cloned or built outside the check; a tool consumes it, and every effect of a sandbox asks to see
 /// it. So code that runs a tool unchecked does not compile.
@@ -44,15 +44,15 @@ pub struct AskRequest {
 #[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
 pub struct Permissions {
     /// What happens where no rule speaks.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Rules for tools by name.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PermissionRule>,
 }
 
 /// What happens where no rule speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the documented modes")]
-pub enum Mode {
+pub enum PermissionMode {
     /// Readers run; edits, programs and the network ask.
     #[default]
     Default,
@@ -67,17 +67,17 @@ pub enum Mode {
 /// A rule for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a config struct")]
-pub struct Rule {
+pub struct PermissionRule {
     /// The tool's name.
     pub tool: String,
     /// What happens to its calls.
-    pub decision: Decision,
+    pub decision: PermissionDecision,
 }
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "ordered by strictness: the strictest wins")]
-pub enum Decision {
+pub enum PermissionDecision {
     /// It runs.
     Allow,
     /// A person decides.
@@ -93,9 +93,9 @@ impl Permissions {
         let by_rule = self.rules.iter().filter(|rule| rule.tool == call.name).map(|rule| rule.decision).max();
         let decision = by_rule.unwrap_or_else(|| self.mode.decide(access));
         match decision {
-            Decision::Allow => Verdict::Allow(Permit::for_call(call, input, access)),
-            Decision::Deny => Verdict::Deny(self.refusal(&call.name, by_rule.is_some())),
-            Decision::Ask => Verdict::Ask(AskRequest {
+            PermissionDecision::Allow => Verdict::Allow(Permit::for_call(call, input, access)),
+            PermissionDecision::Deny => Verdict::Deny(self.refusal(&call.name, by_rule.is_some())),
+            PermissionDecision::Ask => Verdict::Ask(AskRequest {
                 permit: Permit::for_call(call, input, access),
                 tool: call.name.clone(),
                 input: input.clone(),
@@ -106,7 +106,7 @@ impl Permissions {
     }
 
     fn refusal(&self, tool: &str, by_rule: bool) -> String {
-        if !by_rule && self.mode == Mode::Plan {
+        if !by_rule && self.mode == PermissionMode::Plan {
             return format!(
                 "`{tool}` was not run: this session is in plan mode, where nothing may be changed. Read what you need and present your plan; the user will leave plan mode to have it carried out."
             );
@@ -117,16 +117,16 @@ impl Permissions {
     }
 }
 
-impl Mode {
+impl PermissionMode {
     /// What happens to a kind of tool where no rule speaks.
-    pub fn decide(self, access: Access) -> Decision {
+    pub fn decide(self, access: Access) -> PermissionDecision {
         match (self, access) {
             (_, Access::Read | Access::Session) | (Self::Bypass, _) | (Self::AcceptEdits, Access::Edit) => {
-                Decision::Allow
+                PermissionDecision::Allow
             }
-            (Self::Plan, Access::Edit | Access::Execute | Access::Network) => Decision::Deny,
+            (Self::Plan, Access::Edit | Access::Execute | Access::Network) => PermissionDecision::Deny,
             (Self::Default, Access::Edit | Access::Execute | Access::Network)
-            | (Self::AcceptEdits, Access::Execute | Access::Network) => Decision::Ask,
+            | (Self::AcceptEdits, Access::Execute | Access::Network) => PermissionDecision::Ask,
         }
     }
 }
@@ -235,9 +235,11 @@ mod tests {
     use super::*;
     use crate::ToolConfig;
 
-    fn check(mode: Mode, rules: &[(&str, Decision)], access: Access) -> &'static str {
-        let rules =
-            rules.iter().map(|(tool, decision)| Rule { tool: (*tool).into(), decision: *decision }).collect();
+    fn check(mode: PermissionMode, rules: &[(&str, PermissionDecision)], access: Access) -> &'static str {
+        let rules = rules
+            .iter()
+            .map(|(tool, decision)| PermissionRule { tool: (*tool).into(), decision: *decision })
+            .collect();
         let tool =
             ToolConfig::new("t", "Test.", access, |_, _: serde_json::Value| async { Ok(String::new()) });
         let tool = tool.build().unwrap();
@@ -258,23 +260,23 @@ mod tests {
     fn modes_and_rules() {
         use Access::{Edit, Execute, Network, Read, Session};
         let row = |mode| [Read, Session, Edit, Execute, Network].map(|access| check(mode, &[], access));
-        assert_eq!(row(Mode::Default), ["allow", "allow", "ask", "ask", "ask"]);
-        assert_eq!(row(Mode::Plan), ["allow", "allow", "deny", "deny", "deny"]);
-        assert_eq!(row(Mode::AcceptEdits), ["allow", "allow", "allow", "ask", "ask"]);
-        assert_eq!(row(Mode::Bypass), ["allow"; 5]);
-        let both = [("t", Decision::Allow), ("t", Decision::Deny)];
-        assert_eq!(check(Mode::Default, &both, Read), "deny", "deny wins over allow");
+        assert_eq!(row(PermissionMode::Default), ["allow", "allow", "ask", "ask", "ask"]);
+        assert_eq!(row(PermissionMode::Plan), ["allow", "allow", "deny", "deny", "deny"]);
+        assert_eq!(row(PermissionMode::AcceptEdits), ["allow", "allow", "allow", "ask", "ask"]);
+        assert_eq!(row(PermissionMode::Bypass), ["allow"; 5]);
+        let both = [("t", PermissionDecision::Allow), ("t", PermissionDecision::Deny)];
+        assert_eq!(check(PermissionMode::Default, &both, Read), "deny", "deny wins over allow");
         assert_eq!(
-            check(Mode::Bypass, &[("t", Decision::Deny)], Edit),
+            check(PermissionMode::Bypass, &[("t", PermissionDecision::Deny)], Edit),
             "deny",
             "bypass does not lift a refusal"
         );
         assert_eq!(
-            check(Mode::Plan, &[("t", Decision::Allow)], Execute),
+            check(PermissionMode::Plan, &[("t", PermissionDecision::Allow)], Execute),
             "allow",
             "a rule speaks before the mode"
         );
-        assert_eq!(check(Mode::Default, &[("other", Decision::Deny)], Read), "allow");
+        assert_eq!(check(PermissionMode::Default, &[("other", PermissionDecision::Deny)], Read), "allow");
     }
 
     #[test]

@@ -59,13 +59,17 @@ pub use agent_store::SqliteStore;
 pub use agent_store::{MemoryStore, Store, StoreError};
 pub use agent_tools::config::{Call, Json};
 pub use agent_tools::{
-    Access, AskRequest, Concurrency, Decision, Mode, OutputCap, Permissions, Permit, Rule, Tool, ToolConfig,
-    ToolCx, ToolError, ToolSet, ToolSetError,
+    Access, AskRequest, Concurrency, OutputCap, PermissionDecision, PermissionMode, PermissionRule,
+    Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetError,
 };
 pub use agent_turn::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
-pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use agent_builtins::{
+    Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,
+    LocalSandbox, Role, Sandbox, SandboxError, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
+    allowed_env,
+};
 #[cfg(feature = "anthropic")]
 pub use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agent::{
-    AnthropicConfig, AnthropicModel, ApiKey, Event, EventBody, History, Mode, Permissions, SessionId, Store,
-    TerminalReason, TurnEnd,
+    AnthropicConfig, AnthropicModel, ApiKey, Event, EventBody, History, PermissionMode, Permissions,
+    SessionId, Store, TerminalReason, TurnEnd,
 };
 use agent_core::{Entry, StepRecord, ToolResult};
 use agent_testkit::{Script, SimProvider};
@@ -57,7 +57,7 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
         model: "claude-opus-5-5".into(),
         ..AnthropicConfig::default()
     })?;
-    let permissions = Permissions { mode: Mode::Bypass, ..Permissions::default() };
+    let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
     let base =
         Base { model, workspace: &place.workspace, data: &place.data, permissions, max_steps: MAX_STEPS };
     let agent = assemble::builder(base)?.build()?;

@@ -42,11 +42,10 @@ async fn abort_after(agent: &Agent, polls: usize) -> bool {
     })
     .await;
     for event in &events {
-        match &event.body {
-            EventBody::ActionsRequested { calls } => requested += calls.len(),
-            EventBody::ActionResult { .. } => answered += 1,
-            _ => {}
+        if let EventBody::ActionsRequested { calls } = &event.body {
+            requested += calls.len();
         }
+        answered += usize::from(matches!(event.body, EventBody::ActionResult { .. }));
         let name = serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned();
         terminal += usize::from(matches!(name.as_str(), "turn.completed" | "turn.failed"));
     }

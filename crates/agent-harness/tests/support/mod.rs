@@ -197,7 +197,7 @@ impl Agent {
     pub(crate) fn with(model: ScriptedModel, store: Points, effects: Effects) -> Self {
         let mut config = HarnessConfig::new(Arc::new(model.clone()), Arc::new(store.clone()));
         config.tools = tools(&effects);
-        config.permissions.mode = agent_tools::Mode::Bypass;
+        config.permissions.mode = agent_tools::PermissionMode::Bypass;
         Self { model, store, effects, harness: Harness::new(config) }
     }
 
