@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_tools::config::Call;
+use agent_tools::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
 use crate::built;

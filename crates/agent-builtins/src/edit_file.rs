@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{Cancel, ReadExtent};
-use agent_tools::config::Call;
+use agent_tools::Call;
 use agent_tools::{Access, SlotsHandle, Tool, ToolConfig, ToolError};
 use similar::TextDiff;
 

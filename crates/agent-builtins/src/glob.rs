@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use agent_core::RawJson;
-use agent_tools::config::Call;
+use agent_tools::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
 use crate::built;

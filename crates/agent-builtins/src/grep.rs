@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use agent_core::{RawJson, floor_boundary};
-use agent_tools::config::Call;
+use agent_tools::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
 use crate::built;

@@ -45,7 +45,7 @@ mod write_file;
 use std::sync::Arc;
 
 use agent_core::RawJson;
-use agent_tools::config::IntoOutput;
+use agent_tools::IntoOutput;
 use agent_tools::{Tool, ToolConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

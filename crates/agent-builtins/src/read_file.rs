@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use agent_core::{BlobHash, Cancel, ceil_boundary};
-use agent_tools::config::Call;
+use agent_tools::Call;
 use agent_tools::{Access, OutputCap, Tool, ToolConfig, ToolError};
 
 use crate::blocking::blocking;

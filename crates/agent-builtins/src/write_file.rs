@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{Cancel, ReadExtent};
-use agent_tools::config::Call;
+use agent_tools::Call;
 use agent_tools::{Access, SlotsHandle, Tool, ToolConfig, ToolError};
 
 use crate::blocking::blocking;

@@ -51,7 +51,7 @@ pub(crate) enum CliError {
     )]
     OtherWorkspace { session: SessionId, began: String },
     #[error(transparent)]
-    History(#[from] agent_core::history::UnreadableEntry),
+    History(#[from] agent_core::UnreadableEntry),
     #[error("--ask prompt needs a terminal on standard input; use --ask deny or --ask allow")]
     NoTerminal,
     #[error("format {given:?} is not known; known: anthropic")]

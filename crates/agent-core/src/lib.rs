@@ -26,39 +26,39 @@
 //! * growing the history while a [`Draft`] borrows it (`tests/compile_fail/grow_while_drafting.rs`);
 //! * writing a step whose calls are not answered: [`StepRecord::new`] returns a [`PairingError`].
 
-pub mod blob;
-pub mod body;
-pub mod cancel;
-pub mod card;
-pub mod error;
-pub mod event;
-pub mod history;
-pub mod ids;
-pub mod json;
-pub mod mark;
-pub mod message;
-pub mod model;
-pub mod record;
-pub mod slots;
-pub mod step;
-pub mod terminal;
-pub mod text;
-pub mod usage;
-pub mod view;
+mod blob;
+mod body;
+mod cancel;
+mod card;
+mod error;
+mod event;
+mod history;
+mod ids;
+mod json;
+mod mark;
+mod message;
+mod model;
+mod record;
+mod slots;
+mod step;
+mod terminal;
+mod text;
+mod usage;
+mod view;
 
 pub use blob::BlobHash;
 pub use body::{Body, SharedBuffers};
 pub use cancel::Cancel;
-pub use card::{COMPLETE_TOOL, SystemBlock, ToolCard, ToolChoice};
+pub use card::{COMPLETE_TOOL, CardError, SystemBlock, ToolCard, ToolChoice};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::{ActionCall, ActionOutcome, Event, EventBody};
-pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite};
+pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite, UnreadableEntry};
 pub use ids::{CallId, EntryId, IdError, SessionId, StepNo, TurnId};
 pub use json::RawJson;
 pub use mark::{Mark, MarkPoint, Ttl};
 pub use message::{
-    AssistantPart, AssistantText, ContentPart, FilePart, FileSource, ProviderData, ProviderPart, Reasoning,
-    Seal, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
+    AssistantPart, AssistantText, ContentPart, EmptyMessage, FilePart, FileSource, ProviderData,
+    ProviderPart, Reasoning, Seal, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
 };
 pub use model::{
     CacheProfile, Diagnostic, Encoded, Encoder, Finish, FinishKind, LanguageModel, ModelEvent, ModelProfile,
@@ -66,8 +66,8 @@ pub use model::{
 };
 pub use record::{Checkpoint, Commit, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary};
 pub use slots::{ReadExtent, ReadStamp, Slots, Todo, TodoStatus};
-pub use step::{PairingError, PendingStep, StepRecord};
+pub use step::{MISSING_RESULT, PairingError, PendingStep, Repair, StepRecord};
 pub use terminal::{ParkKind, TerminalReason};
-pub use text::{Text, ceil_boundary, floor_boundary, hex};
+pub use text::{BlankText, Text, ceil_boundary, floor_boundary, hex};
 pub use usage::Usage;
-pub use view::{HistoryView, Message, Rendered, Trim};
+pub use view::{CONTINUE, HistoryView, Message, Rendered, SUMMARY_MARKER, Trim};

@@ -1,7 +1,7 @@
 //! Failures of the harness itself; a model's or a tool's failure is an outcome of the turn, not one of these.
 
-use agent_core::history::UnreadableEntry;
-use agent_core::message::EmptyMessage;
+use agent_core::EmptyMessage;
+use agent_core::UnreadableEntry;
 use agent_core::{HistoryError, SessionId};
 use agent_store::StoreError;
 use agent_turn::{Misuse, RestoreError};

@@ -1,6 +1,6 @@
 //! A session as loaded by the worker that holds its lease.
 
-use agent_core::step::Repair;
+use agent_core::Repair;
 use agent_core::{
     Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, ModelProfile, RawJson,
     Revision, SessionId, SessionMeta, Slots, TerminalReason, ToolCard, Usage,

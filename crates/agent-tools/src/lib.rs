@@ -22,18 +22,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod cap;
-pub mod config;
-pub mod cx;
-pub mod error;
-pub mod permission;
-pub mod plan;
-pub mod registry;
-pub mod tool;
+mod cap;
+mod config;
+mod cx;
+mod error;
+mod permission;
+mod plan;
+mod registry;
+mod tool;
 
 pub use cap::{Capped, OutputCap};
-pub use config::{IntoOutput, ToolConfig};
-pub use cx::{Blobs, SlotsHandle, ToolCx};
+pub use config::{Call, IntoOutput, Json, ToolConfig};
+pub use cx::{Blobs, NoBlobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
 pub use permission::{
     AskRequest, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Verdict,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use agent_core::CardError;
 use agent_core::ToolCard;
-use agent_core::card::CardError;
 
 use crate::Tool;
 

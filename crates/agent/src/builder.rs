@@ -12,7 +12,21 @@ use agent_turn::StopCondition;
 #[derive(Debug, Clone)]
 pub struct Agent(Harness);
 
-/// Collects the parts. `build` exists once a model was given (`tests/compile_fail/no_model.rs`).
+/// Collects the parts. `build` exists once a model was given:
+///
+/// ```
+/// # use agent_testkit::{Reply, ScriptedModel};
+/// let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+/// let agent = agent::Agent::builder().system("Be brief.").model(model).build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
+///
+/// and the same without its model does not compile:
+///
+/// ```compile_fail
+/// let agent = agent::Agent::builder().system("Be brief.").build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct AgentBuilder<M> {

@@ -44,11 +44,10 @@
 
 mod builder;
 
-pub use agent_core::card::CardError;
 pub use agent_core::{
-    ActionOutcome, Cancel, Event, EventBody, History, IdError, LanguageModel, ModelError, ModelErrorKind,
-    ModelProfile, ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput,
-    Usage, UserMessage,
+    ActionOutcome, Cancel, CardError, Event, EventBody, History, IdError, LanguageModel, ModelError,
+    ModelErrorKind, ModelProfile, ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason,
+    Thinking, ToolOutput, Usage, UserMessage,
 };
 pub use agent_harness::{
     AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run,
@@ -57,19 +56,14 @@ pub use agent_harness::{
 #[cfg(feature = "sqlite")]
 pub use agent_store::SqliteStore;
 pub use agent_store::{MemoryStore, Store, StoreError};
-pub use agent_tools::config::{Call, Json};
 pub use agent_tools::{
-    Access, AskRequest, Concurrency, OutputCap, PermissionDecision, PermissionMode, PermissionRule,
-    Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetError,
+    Access, AskRequest, Call, Concurrency, Json, OutputCap, PermissionDecision, PermissionMode,
+    PermissionRule, Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetError,
 };
 pub use agent_turn::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
-pub use agent_builtins::{
-    Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,
-    LocalSandbox, Role, Sandbox, SandboxError, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
-    allowed_env,
-};
+pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
 #[cfg(feature = "anthropic")]
 pub use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError};
 
@@ -79,6 +73,15 @@ pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
 #[cfg(feature = "builtins")]
 pub mod builtins {
     pub use agent_builtins::{all, bash, complete, edit_file, glob, grep, read_file, todo, write_file};
+}
+
+/// What an author of a [`Sandbox`] works with (feature `builtins`).
+#[cfg(feature = "builtins")]
+pub mod sandbox {
+    pub use agent_builtins::{
+        Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine,
+        Glob, Role, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
+    };
 }
 
 /// The code in the README and the guides, compiled and run as doctests.

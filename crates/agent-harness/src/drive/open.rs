@@ -1,6 +1,6 @@
 //! How a run begins: a new turn for a message, or an open one taken up with its journal.
 
-use agent_core::step::Repair;
+use agent_core::Repair;
 use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, UserMessage};
 use agent_turn::{Report, Turn, Want};
 

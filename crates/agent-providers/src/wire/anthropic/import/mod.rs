@@ -4,7 +4,7 @@ mod wire;
 
 use std::borrow::Cow;
 
-use agent_core::step::Repair;
+use agent_core::Repair;
 use agent_core::{
     AssistantPart, CallId, Diagnostic, Entry, EntryId, History, ModelEvent, Note, NoteKind, RawJson,
     RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
