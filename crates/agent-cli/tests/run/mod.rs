@@ -33,7 +33,7 @@ async fn text_calls_results_and_a_report() {
     • read_file({"path":"notes.txt"})
     • bash({"command":"rm notes.txt"})
       ✓ read_file: 1 tea 2 rice [all 2 lines, 9 bytes] (45 bytes)
-      ⊘ bash: `bash` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat… (194 bytes)
+      ⊘ bash: `bash` was not run: it needs a person's permission and nobody can be asked in this session. Do not r… (195 bytes)
     Tea and rice.␛[2J
 
     done · 2 steps · session s

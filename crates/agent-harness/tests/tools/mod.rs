@@ -109,7 +109,7 @@ fn a_person_decides() {
     "#);
     insta::assert_snapshot!(check(Answer::Nobody), @r#"
     ["asked put({\"what\":\"a\"})"]
-    step: put -> `put` was not run: it needs a person's leave and nobody can be asked in this session. Do not repeat the call; use tools that need no leave, or finish by telling the user which command to allow.
+    step: put -> `put` was not run: it needs a person's permission and nobody can be asked in this session. Do not repeat the call; use tools that need none, or finish by telling the user which command to allow.
     "#);
 }
 
