@@ -92,6 +92,24 @@ pub(crate) fn protocol(what: &str, quote: &str) -> ModelError {
     )
 }
 
+/// An error about bytes that could not be read, with the encoding that may be why.
+pub(crate) fn with_encoding(error: ModelError, head: &ResponseHead<'_>) -> ModelError {
+    let hint = encoding_hint(head).filter(|_| error.kind == ModelErrorKind::Protocol);
+    ModelError { message: error.message + &hint.unwrap_or_default(), ..error }
+}
+
+/// What to do about an encoding of the content: none is asked for, so none is undone.
+fn encoding_hint(head: &ResponseHead<'_>) -> Option<String> {
+    let encoding = head.header("content-encoding").filter(|name| !name.is_empty())?;
+    if encoding.eq_ignore_ascii_case("identity") {
+        return None;
+    }
+    let encoding = excerpt(encoding, QUOTE);
+    Some(format!(
+        "; it arrived with content-encoding {encoding}, which was not asked for: turn compression off in the server or the proxy in front of it"
+    ))
+}
+
 /// Hides what looks like a secret key: providers quote a wrong one back.
 fn redacted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -121,7 +139,10 @@ fn message(status: Option<u16>, said: &Said, text: &str, head: &ResponseHead<'_>
     let words = if said.message.trim().is_empty() {
         match text.trim() {
             "" => "without a message".to_owned(),
-            text => format!("without a readable message: {}", excerpt(text, QUOTE)),
+            text => {
+                let hint = encoding_hint(head).unwrap_or_default();
+                format!("without a readable message: {}{hint}", excerpt(text, QUOTE))
+            }
         }
     } else {
         excerpt(said.message.trim(), LONGEST_MESSAGE)

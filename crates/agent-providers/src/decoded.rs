@@ -6,7 +6,7 @@ use agent_core::{
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::classify::ResponseHead;
+use crate::classify::{ResponseHead, with_encoding};
 use crate::names::ToolNames;
 use crate::wire::{Events, StreamDecoder, WireFormat, decode_body};
 
@@ -36,7 +36,8 @@ pub struct Decoded {
 
 /// Decodes recorded bytes, streamed or plain, cut into any chunks.
 ///
-/// The content type decides between the two; without one, the first byte does.
+/// The first byte that is no blank decides between the two; the content type does not, since gateways send errors
+/// under any.
 ///
 /// ```
 /// use agent_providers::{ResponseHead, WireFormat, decode_response};
@@ -48,8 +49,7 @@ pub struct Decoded {
 /// ```
 pub fn decode_response<C: AsRef<[u8]>>(format: WireFormat, chunks: &[C], head: &ResponseHead<'_>) -> Decoded {
     let names = ToolNames::default();
-    let failed = head.status.is_some_and(|status| status >= 300);
-    let events = if failed || !is_stream(chunks, head) {
+    let events = if head.status.is_some_and(|status| status >= 300) {
         let body: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.as_ref()).copied().collect();
         decode_body(format, &names, head, &body)
     } else {
@@ -60,7 +60,7 @@ pub fn decode_response<C: AsRef<[u8]>>(format: WireFormat, chunks: &[C], head: &
     };
     let mut decoded = Decoded::default();
     for event in events {
-        decoded.take(event);
+        decoded.take(event.map_err(|error| with_encoding(error, head)));
     }
     decoded
 }
@@ -91,20 +91,6 @@ fn summary_in(part: &ProviderPart) -> String {
         return String::new();
     }
     part.raw.to::<Compaction>().ok().and_then(|block| block.content).unwrap_or_default()
-}
-
-/// Whether the bytes are a stream of events rather than one JSON value or a page.
-pub(crate) fn is_stream<C: AsRef<[u8]>>(chunks: &[C], head: &ResponseHead<'_>) -> bool {
-    let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
-    if content_type.contains("event-stream") {
-        return true;
-    }
-    if content_type.contains("json") {
-        return false;
-    }
-    let bytes = chunks.iter().flat_map(|chunk| chunk.as_ref());
-    let first = bytes.copied().find(|byte| !byte.is_ascii_whitespace() && !BOM.contains(byte));
-    !matches!(first, Some(b'{' | b'[' | b'<'))
 }
 
 impl Serialize for Decoded {
@@ -175,8 +161,6 @@ impl<'d> Failure<'d> {
     }
 }
 
-const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,22 +189,71 @@ mod tests {
         assert_eq!(text, r#"{"id":"call_0","name":"f","input":"{\"a","state":"truncated"}"#);
     }
 
+    /// A successful response with this content type and encoding: its words, the class of its error, and the
+    /// message of that.
+    fn given(content_type: &str, encoding: &str, body: &[u8]) -> (String, Option<ModelErrorKind>, String) {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = [header("Content-Type", content_type), header("Content-Encoding", encoding)];
+        let head = ResponseHead { status: Some(200), headers: &headers, ..ResponseHead::unknown() };
+        let whole = decode_response(WireFormat::Anthropic, &[body], &head);
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        let cut = decode_response(WireFormat::Anthropic, &bytes, &head);
+        assert_eq!(serde_json::to_string(&whole).unwrap(), serde_json::to_string(&cut).unwrap());
+        let message = whole.error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
+        (whole.text, whole.error.map(|error| error.kind), message)
+    }
+
     #[test]
-    fn the_kind_of_response_is_found() {
-        let stream = "data: {\"type\":\"message_stop\"}\n\n";
-        let headers = |value: &str| vec![("Content-Type".to_owned(), value.to_owned())];
-        let check = |body: &str, content_type: Option<&str>, expect: bool| {
-            let headers = content_type.map(headers).unwrap_or_default();
-            let head = ResponseHead { headers: &headers, ..ResponseHead::unknown() };
-            assert_eq!(is_stream(&[body], &head), expect, "{body} {content_type:?}");
-        };
-        check(stream, None, true);
-        check(" \n{}", None, false);
-        check("<html>", Some("text/html"), false);
-        check("\u{feff}{}", None, false);
-        check(": x\n\n", Some("text/plain"), true);
-        check("{}", Some("text/event-stream; charset=utf-8"), true);
-        check("", Some("application/json"), false);
+    fn the_first_byte_and_not_the_content_type_tells_what_a_response_is() {
+        use ModelErrorKind as K;
+        let stream = concat!(
+            "data: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"hi\"}}\n\n",
+            "data: {\"type\":\"message_stop\"}\n\n"
+        );
+        let message = " \n{\"id\":\"m\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}],\"stop_reason\":\"end_turn\"}";
+        let marked = format!("\u{feff}{message}");
+        let refusal = r#"{"type":"error","error":{"type":"overloaded_error","message":"no room left"}}"#;
+        let page = format!("<html>{}</html>", "\u{e9}".repeat(500));
+        for content_type in ["", "text/event-stream; charset=utf-8", "application/json", "text/plain"] {
+            let check = |body: &str, words: &str, kind: Option<ModelErrorKind>, said: &str| {
+                let (text, error, message) = given(content_type, "identity", body.as_bytes());
+                assert_eq!((text.as_str(), error), (words, kind), "{content_type} {body}: {message}");
+                assert!(message.contains(said) && message.len() < 400, "{content_type} {body}: {message}");
+            };
+            check(stream, "hi", None, "");
+            check(&format!(": x\n\n{stream}"), "hi", None, "");
+            check(message, "hi", None, "");
+            check(&marked, "hi", None, "");
+            check(refusal, "", Some(K::Overloaded), "no room left");
+            check(&page, "", Some(K::Protocol), "<html>\u{e9}");
+            check("[1]", "", Some(K::Protocol), "[1]");
+            check("error code: 502", "", Some(K::Protocol), "error code: 502");
+            check("{\"content\":[", "", Some(K::Interrupted), "");
+            check("", "", Some(K::Interrupted), "");
+            check("dat", "", Some(K::Interrupted), "");
+            check("event: x\n", "", Some(K::Interrupted), "");
+        }
+    }
+
+    #[test]
+    fn an_encoding_that_nobody_asked_for_is_named() {
+        // The first bytes of a gzip member, and brotli that happens to begin like JSON.
+        for body in [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab"[..], b"[\xff\x03\0"] {
+            for content_type in ["text/event-stream", "application/json", ""] {
+                let (_, kind, message) = given(content_type, "gzip", body);
+                assert_eq!(kind, Some(ModelErrorKind::Protocol), "{message}");
+                assert!(message.contains("content-encoding gzip"), "{message}");
+            }
+            let (_, _, message) = given("text/event-stream", "Identity", body);
+            assert!(!message.contains("content-encoding"), "{message}");
+        }
+        let headers = [("content-encoding".to_owned(), "br".to_owned())];
+        let head = ResponseHead { status: Some(429), headers: &headers, ..ResponseHead::unknown() };
+        let error = decode("\u{1}\u{2}", &head).error.unwrap();
+        assert_eq!(error.kind, ModelErrorKind::RateLimited);
+        assert!(error.message.contains("content-encoding br"), "{error}");
+        let body = r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#;
+        assert!(!decode(body, &head).error.unwrap().message.contains("content-encoding"), "it was readable");
     }
 
     #[test]

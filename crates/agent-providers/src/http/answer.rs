@@ -1,6 +1,7 @@
 //! One answer over HTTP: head, body, and the limits on waiting for either.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, SystemTime};
@@ -9,14 +10,13 @@ use agent_core::{Cancel, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::stream;
-use reqwest::{RequestBuilder, Response, StatusCode};
-use tokio::time::timeout;
+use reqwest::{RequestBuilder, Response};
+use tokio::time::{Instant, timeout};
 
 use super::transport;
-use crate::classify::{ResponseHead, classify};
-use crate::decoded::is_stream;
+use crate::classify::{ResponseHead, classify, with_encoding};
 use crate::names::ToolNames;
-use crate::wire::{StreamDecoder, WireFormat, decode_body};
+use crate::wire::{Events, LARGEST_BODY, StreamDecoder, WireFormat, too_large};
 
 /// How the bytes are read.
 #[derive(Debug)]
@@ -31,18 +31,33 @@ pub(super) struct Wire {
 pub(super) struct Limits {
     pub(super) response: Duration,
     pub(super) idle: Duration,
+    pub(super) progress: Duration,
     /// Most bytes of one event.
     pub(super) event: usize,
 }
 
-/// A streamed answer while it is read.
+/// A successful answer while it is read.
 struct Answer {
     response: Response,
+    headers: Vec<(String, String)>,
     decoder: StreamDecoder,
     ready: VecDeque<Result<ModelEvent, ModelError>>,
     cancel: Cancel,
-    idle: Duration,
+    limits: Limits,
+    /// How long the answer has been waited for since it last grew. What the caller does in between does not count.
+    stalled: Duration,
     over: bool,
+}
+
+/// What ends the next wait.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    /// What is left of the limit.
+    left: Duration,
+    limit: Duration,
+    /// The limit's name in the configuration.
+    name: &'static str,
+    awaited: &'static str,
 }
 
 /// Sends the request and waits for the first event, so that what fails before it is returned here.
@@ -60,17 +75,11 @@ pub(super) async fn open(
     }
     let headers = headers_of(&response);
     let head = ResponseHead { status: Some(response.status().as_u16()), headers: &headers, now: arrival() };
-    if response.status() != StatusCode::OK || !is_stream::<&[u8]>(&[], &head) {
+    if !response.status().is_success() {
         let body = whole(response, limit, cancel).await?;
-        // A gateway may stream without saying so.
-        if response_is_plain(&body, &head) {
-            return plain(&wire, &head, &body);
-        }
-        return streamed_whole(&wire, &body);
+        return Err(classify(&head, &body));
     }
-    let decoder = wire.decoder();
-    let (cancel, idle) = (cancel.clone(), wire.limits.idle);
-    let mut answer = Answer { response, decoder, ready: VecDeque::new(), cancel, idle, over: false };
+    let mut answer = Answer::new(response, headers, wire, cancel.clone());
     while answer.ready.is_empty() && !answer.over {
         answer.read().await;
     }
@@ -82,13 +91,21 @@ pub(super) async fn open(
     Ok(Box::pin(stream::unfold(answer, Answer::next)))
 }
 
-impl Wire {
-    fn decoder(&self) -> StreamDecoder {
-        StreamDecoder::with_event_limit(self.format, self.names.clone(), self.limits.event)
-    }
-}
-
 impl Answer {
+    fn new(response: Response, headers: Vec<(String, String)>, wire: Wire, cancel: Cancel) -> Self {
+        let Wire { format, names, limits } = wire;
+        Self {
+            response,
+            headers,
+            decoder: StreamDecoder::with_event_limit(format, names, limits.event),
+            ready: VecDeque::new(),
+            cancel,
+            limits,
+            stalled: Duration::ZERO,
+            over: false,
+        }
+    }
+
     async fn next(mut self) -> Option<(Result<ModelEvent, ModelError>, Self)> {
         while self.ready.is_empty() && !self.over {
             self.read().await;
@@ -97,38 +114,84 @@ impl Answer {
         Some((item, self))
     }
 
-    /// Reads once. After the terminal event only the end of the body is waited for, and not for long, so that the
-    /// connection can be used again.
+    /// Reads once, or ends the answer.
     async fn read(&mut self) {
-        let complete = self.decoder.is_complete();
-        let limit = if complete { LAST_READ } else { self.idle };
+        if self.decoder.is_complete() {
+            return self.leave().await;
+        }
+        let (wait, before, start) = (self.wait(), self.decoder.progress(), Instant::now());
+        if wait.left.is_zero() {
+            // Bytes may be there all the time, as comments that flood in: a read would not run out of time.
+            let events = self.end(|decoder| decoder.interrupt(&wait.to_string()));
+            return self.give(events);
+        }
         let cancel = self.cancel.clone();
-        let read = until(&cancel, timeout(limit, self.response.chunk())).await;
+        let read = until(&cancel, timeout(wait.left, self.response.chunk())).await;
+        self.stalled += start.elapsed();
         let events = match read {
-            _ if complete => {
-                self.over = true;
-                return;
-            }
-            Err(cancelled) => {
-                self.over = true;
-                vec![Err(cancelled)]
-            }
             Ok(Ok(Ok(Some(bytes)))) => self.decoder.push(&bytes),
-            Ok(Ok(Ok(None))) => {
-                self.over = true;
-                self.decoder.finish()
-            }
+            Ok(Ok(Ok(None))) => self.end(StreamDecoder::finish),
             Ok(Ok(Err(error))) => {
-                self.over = true;
-                self.decoder.interrupt(&transport("the connection failed", error).message)
+                let cause = transport("the connection failed", error).message;
+                self.end(|decoder| decoder.interrupt(&cause))
             }
-            Ok(Err(_)) => {
-                self.over = true;
-                self.decoder.interrupt(&waited("for the next bytes", limit).message)
-            }
+            Ok(Err(_)) => self.end(|decoder| decoder.interrupt(&wait.to_string())),
+            Err(cancelled) => self.end(|_| vec![Err(cancelled)]),
         };
+        if self.decoder.progress() > before {
+            self.stalled = Duration::ZERO;
+        }
+        self.give(events);
+    }
+
+    fn end(&mut self, last: impl FnOnce(&mut StreamDecoder) -> Events) -> Events {
+        self.over = true;
+        last(&mut self.decoder)
+    }
+
+    fn give(&mut self, events: Events) {
         self.over |= events.last().is_some_and(Result::is_err);
-        self.ready.extend(events);
+        let head = ResponseHead { headers: &self.headers, ..ResponseHead::unknown() };
+        self.ready.extend(events.into_iter().map(|event| event.map_err(|error| with_encoding(error, &head))));
+    }
+
+    /// After the terminal event only the end of the body is waited for, and not for long, so that the connection can
+    /// be used again. What comes, or fails to, changes nothing.
+    async fn leave(&mut self) {
+        self.over = true;
+        let cancel = self.cancel.clone();
+        drop(until(&cancel, timeout(LAST_READ, self.response.chunk())).await);
+    }
+
+    /// Any byte ends one wait of a stream, an event the other. What is no stream may begin as late as a response.
+    fn wait(&self) -> Wait {
+        let Limits { response, idle, progress, .. } = self.limits;
+        let head = ResponseHead { headers: &self.headers, ..ResponseHead::unknown() };
+        let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
+        let says_events = content_type.contains("event-stream");
+        let left = |limit: Duration| limit.saturating_sub(self.stalled);
+        if !says_events && !self.decoder.is_streamed() {
+            return Wait {
+                left: left(response),
+                limit: response,
+                name: "response_timeout",
+                awaited: "bytes",
+            };
+        }
+        if idle <= left(progress) {
+            return Wait { left: idle, limit: idle, name: "idle_timeout", awaited: "bytes" };
+        }
+        Wait { left: left(progress), limit: progress, name: "progress_timeout", awaited: "event" }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (awaited, limit, name) = (self.awaited, self.limit.as_secs_f32(), self.name);
+        write!(
+            f,
+            "waited {limit} s for the next {awaited} and gave up; raise `{name}` of the model's configuration if the server is known to be that slow"
+        )
     }
 }
 
@@ -154,37 +217,8 @@ async fn whole(mut response: Response, limit: Duration, cancel: &Cancel) -> Resu
         match chunk {
             None => return Ok(body),
             Some(chunk) if body.len() + chunk.len() <= LARGEST_BODY => body.extend_from_slice(&chunk),
-            Some(_) => {
-                let message =
-                    format!("the answer is larger than {LARGEST_BODY} bytes; ask for a streamed one");
-                return Err(ModelError::new(ModelErrorKind::Protocol, message));
-            }
+            Some(_) => return Err(too_large()),
         }
-    }
-}
-
-fn response_is_plain(body: &[u8], head: &ResponseHead<'_>) -> bool {
-    head.status != Some(200) || !is_stream(&[body], head)
-}
-
-fn plain(wire: &Wire, head: &ResponseHead<'_>, body: &[u8]) -> Result<ModelStream, ModelError> {
-    if head.status != Some(200) {
-        return Err(classify(head, body));
-    }
-    replay(decode_body(wire.format, &wire.names, head, body))
-}
-
-fn streamed_whole(wire: &Wire, body: &[u8]) -> Result<ModelStream, ModelError> {
-    let mut decoder = wire.decoder();
-    let mut events = decoder.push(body);
-    events.extend(decoder.finish());
-    replay(events)
-}
-
-fn replay(events: Vec<Result<ModelEvent, ModelError>>) -> Result<ModelStream, ModelError> {
-    match events.first() {
-        Some(Err(error)) => Err(error.clone()),
-        _ => Ok(Box::pin(stream::iter(events))),
     }
 }
 
@@ -224,4 +258,3 @@ fn arrival() -> SystemTime {
 }
 
 const LAST_READ: Duration = Duration::from_millis(100);
-const LARGEST_BODY: usize = 64 << 20;

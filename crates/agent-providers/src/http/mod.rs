@@ -42,6 +42,9 @@ pub struct AnthropicConfig {
     pub response_timeout: Duration,
     /// Longest silence between two reads of a streamed answer; default 300 s. Any byte ends it.
     pub idle_timeout: Duration,
+    /// Longest wait for the next event of a streamed answer; default 600 s. A `ping` is an event; a comment is none,
+    /// so that comments cannot keep a dead stream alive (case S07).
+    pub progress_timeout: Duration,
     /// Most bytes of one event of a streamed answer; default [`DEFAULT_EVENT_LIMIT`]. A larger one ends the answer
     /// with an error of kind `protocol`, so that no server can fill the memory.
     pub event_limit: usize,
@@ -117,6 +120,7 @@ impl Default for AnthropicConfig {
             connect_timeout: Duration::from_secs(30),
             response_timeout: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(300),
+            progress_timeout: Duration::from_secs(600),
             event_limit: DEFAULT_EVENT_LIMIT,
         }
     }
@@ -172,6 +176,7 @@ impl AnthropicModel {
             limits: Limits {
                 response: config.response_timeout,
                 idle: config.idle_timeout,
+                progress: config.progress_timeout,
                 event: config.event_limit,
             },
         })

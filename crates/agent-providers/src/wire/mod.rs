@@ -4,16 +4,18 @@
 
 pub mod anthropic;
 pub(crate) mod json;
+mod opening;
 
 use std::fmt;
 
 use agent_core::{ModelError, ModelErrorKind, ModelEvent};
 use serde::de::IgnoredAny;
 
-use crate::classify::{ResponseHead, classify, protocol};
+use crate::classify::{ResponseHead, classify, protocol, with_encoding};
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 use json::mended;
+use opening::{Opening, is_blank};
 
 /// What a decoder gives: events, and at most one error, which is the last item.
 pub type Events = Vec<Result<ModelEvent, ModelError>>;
@@ -26,7 +28,10 @@ pub enum WireFormat {
     Anthropic,
 }
 
-/// Decodes one streamed answer, in process: bytes in, events out.
+/// Decodes one answer, in process: bytes in, events out.
+///
+/// Bytes that begin like JSON or a page (`{`, `[`, `<`) are a plain body, decoded at the end; others are a stream of
+/// events. No content type is asked: gateways send errors under any.
 ///
 /// An answer that ends before its terminal event ends with an error of kind `interrupted` (requirement M8). After
 /// an error nothing follows.
@@ -46,6 +51,9 @@ pub struct StreamDecoder {
     codec: Box<dyn Codec>,
     state: State,
     bytes: u64,
+    opening: Opening,
+    /// Grows with each event, and with each piece of a plain body; comments and blanks leave it.
+    progress: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,13 +124,25 @@ impl StreamDecoder {
     /// A decoder that refuses a stream with an event of more than `limit` bytes.
     pub fn with_event_limit(format: WireFormat, names: ToolNames, limit: usize) -> Self {
         let frames = SseFrames::with_limit(limit);
-        Self { frames, codec: format.codec(names), state: State::Open, bytes: 0 }
+        let codec = format.codec(names);
+        Self { frames, codec, state: State::Open, bytes: 0, opening: Opening::Blank, progress: 0 }
     }
 
     /// Takes the next bytes, cut anywhere.
     pub fn push(&mut self, bytes: &[u8]) -> Events {
-        self.bytes += bytes.len() as u64;
         let mut out = Vec::new();
+        if self.state != State::Open {
+            return out;
+        }
+        self.bytes += bytes.len() as u64;
+        self.opening.take(bytes);
+        if let Opening::Plain(body) = &self.opening {
+            self.progress += u64::from(!bytes.iter().copied().all(is_blank));
+            if body.len() > LARGEST_BODY {
+                self.fail(too_large(), &mut out);
+            }
+            return out;
+        }
         for frame in self.frames.push(bytes) {
             self.take(frame, &mut out);
         }
@@ -132,6 +152,15 @@ impl StreamDecoder {
     /// Takes the end of the stream.
     pub fn finish(&mut self) -> Events {
         let mut out = Vec::new();
+        if self.state != State::Open {
+            return out;
+        }
+        if let Opening::Plain(body) = &self.opening {
+            let out = plain(self.codec.as_mut(), body);
+            let is_whole = out.last().is_some_and(Result::is_ok);
+            self.state = if is_whole { State::Complete } else { State::Failed };
+            return out;
+        }
         for frame in self.frames.finish() {
             // A frame without its blank line that is no JSON was cut: the end is the fault, not the frame.
             if frame.as_ref().is_ok_and(is_whole) {
@@ -139,7 +168,8 @@ impl StreamDecoder {
             }
         }
         if self.state == State::Open {
-            self.fail(ModelError::interrupted(&format!("after {} bytes", self.bytes)), &mut out);
+            let error = self.ended();
+            self.fail(error, &mut out);
         }
         out
     }
@@ -159,6 +189,28 @@ impl StreamDecoder {
         self.state == State::Complete
     }
 
+    /// Whether the bytes so far are events, and not a body that is of use only once it is whole.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_streamed(&self) -> bool {
+        matches!(self.opening, Opening::Stream(_))
+    }
+
+    /// A number that has grown when the answer has: a limit on standing still watches it (case S07).
+    #[cfg(feature = "http")]
+    pub(crate) fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    /// Why an answer that ended here is no whole one.
+    fn ended(&self) -> ModelError {
+        match self.opening.foreign().filter(|_| self.progress == 0) {
+            Some(first) => {
+                protocol("the answer is neither an event stream nor JSON", &String::from_utf8_lossy(first))
+            }
+            None => ModelError::interrupted(&format!("after {} bytes", self.bytes)),
+        }
+    }
+
     fn take(&mut self, frame: Result<Frame, SseError>, out: &mut Events) {
         if self.state != State::Open {
             return;
@@ -170,6 +222,7 @@ impl StreamDecoder {
             }
         };
         let Payload::Data(data) = frame.payload() else { return };
+        self.progress += 1;
         if !data.starts_with('{') {
             return self.fail(protocol("an event is not a JSON object", data), out);
         }
@@ -207,6 +260,12 @@ pub fn decode_body(format: WireFormat, names: &ToolNames, head: &ResponseHead<'_
     if head.status.is_some_and(|status| status >= 300) {
         return vec![Err(classify(head, body))];
     }
+    let events = plain(format.codec(names.clone()).as_mut(), body);
+    events.into_iter().map(|event| event.map_err(|error| with_encoding(error, head))).collect()
+}
+
+/// Decodes the body of a successful answer.
+fn plain(codec: &mut dyn Codec, body: &[u8]) -> Events {
     let text = String::from_utf8_lossy(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body));
     let (text, lone) = mended(&text);
     if let Err(error) = serde_json::from_str::<IgnoredAny>(&text) {
@@ -219,11 +278,16 @@ pub fn decode_body(format: WireFormat, names: &ToolNames, head: &ResponseHead<'_
         return vec![Err(error)];
     }
     let mut events = Vec::new();
-    let mut codec = format.codec(names.clone());
     let result = codec.body(&Json { text: &text, lone }, &mut events);
     let mut out: Events = events.into_iter().map(Ok).collect();
     out.extend(result.err().map(Err));
     out
+}
+
+/// The failure of a body that is larger than any honest one.
+pub(crate) fn too_large() -> ModelError {
+    let message = format!("the answer is larger than {LARGEST_BODY} bytes; ask for a streamed one");
+    ModelError::new(ModelErrorKind::Protocol, message)
 }
 
 fn is_whole(frame: &Frame) -> bool {
@@ -232,3 +296,6 @@ fn is_whole(frame: &Frame) -> bool {
         Payload::KeepAlive | Payload::Done => false,
     }
 }
+
+/// Most bytes of a body that is no stream.
+pub(crate) const LARGEST_BODY: usize = 64 << 20;

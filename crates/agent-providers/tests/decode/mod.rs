@@ -179,6 +179,16 @@ fn nonsensical_numbers_do_not_overflow() {
 }
 
 #[test]
+fn a_plain_body_larger_than_any_honest_one_ends_the_answer() {
+    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    assert!(decoder.push(&vec![b'['; 64 << 20]).is_empty());
+    let error = decoder.push(b"[").pop().unwrap().unwrap_err();
+    assert_eq!((error.kind, error.retryable), (ModelErrorKind::Protocol, false));
+    assert!(error.message.contains("larger than 67108864 bytes"), "{error}");
+    assert!(decoder.push(b"]").is_empty() && decoder.finish().is_empty());
+}
+
+#[test]
 fn an_event_larger_than_the_limit_ends_the_answer() {
     let block = r#"{"type":"content_block_start","content_block":{"type":"text","text":"a long word"}}"#;
     let check = |limit: usize, expect: Option<ModelErrorKind>| {

@@ -20,6 +20,8 @@ const KEY: &str = "loopback-key-123";
 #[derive(Clone)]
 enum Do {
     Send(Vec<u8>),
+    /// Sends the same this many times, each time after a pause.
+    Repeat(usize, Duration, &'static [u8]),
     /// Waits until the client hangs up.
     Hang,
 }
@@ -40,15 +42,28 @@ async fn serve(scripts: Vec<Vec<Do>>) -> Server {
             let (mut socket, _) = listener.accept().await.unwrap();
             seen.push(request(&mut socket).await);
             for step in script {
-                match step {
-                    Do::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
-                    Do::Hang => while socket.read(&mut [0; 64]).await.is_ok_and(|n| n > 0) {},
-                }
+                perform(step, &mut socket).await;
             }
         }
         seen
     });
     Server { base_url, seen }
+}
+
+async fn perform(step: Do, socket: &mut TcpStream) {
+    match step {
+        Do::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
+        Do::Repeat(times, pause, bytes) => {
+            for _ in 0..times {
+                tokio::time::sleep(pause).await;
+                // A client that gave up has hung up.
+                if socket.write_all(bytes).await.is_err() {
+                    return;
+                }
+            }
+        }
+        Do::Hang => while socket.read(&mut [0; 64]).await.is_ok_and(|n| n > 0) {},
+    }
 }
 
 /// Reads a request to the length it announces.
@@ -164,6 +179,37 @@ async fn a_stream_without_its_content_type_is_still_read() {
 }
 
 #[tokio::test]
+async fn the_first_byte_and_not_the_content_type_tells_what_an_answer_is() {
+    let finished = |events: Vec<Result<ModelEvent, ModelError>>| {
+        assert!(matches!(events.last(), Some(Ok(ModelEvent::Finish(_)))), "{events:?}");
+    };
+    let streamed = vec![Do::Send(head(200, &[JSON])), Do::Send(fixture("text.sse"))];
+    finished(check(streamed).await.unwrap());
+    for status in [200, 201, 202] {
+        for content_type in [STREAM, JSON] {
+            let blank = Do::Send(b" \n".to_vec());
+            let script =
+                vec![Do::Send(head(status, &[content_type])), blank, Do::Send(fixture("message.json"))];
+            finished(check(script).await.unwrap());
+        }
+    }
+    let refused = |body: &[u8], header: &'static str| {
+        check(vec![Do::Send(head(200, &[STREAM, header])), Do::Send(body.to_vec())])
+    };
+    let plain = "content-encoding: identity";
+    let body = br#"{"type":"error","error":{"type":"overloaded_error","message":"no room left"}}"#;
+    let error = refused(body, plain).await.unwrap_err();
+    assert_eq!((error.kind, error.retryable), (ModelErrorKind::Overloaded, true), "{error}");
+    assert!(error.message.contains("no room left"), "{error}");
+    let page = format!("<html>{}</html>", "x".repeat(5000));
+    let error = refused(page.as_bytes(), plain).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Protocol, "{error}");
+    assert!(error.message.contains("<html>") && error.message.len() < 400, "{error}");
+    let error = refused(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab", "content-encoding: gzip").await.unwrap_err();
+    assert!(error.message.contains("content-encoding gzip"), "{error}");
+}
+
+#[tokio::test]
 async fn refusals_are_classified_and_hold_no_key() {
     let body =
         format!(r#"{{"error":{{"type":"authentication_error","message":"invalid x-api-key: {KEY}"}}}}"#);
@@ -245,6 +291,62 @@ async fn silence_ends_at_the_limit() {
     let error = events.last().unwrap().as_ref().unwrap_err();
     assert_eq!((error.kind, error.retryable), (ModelErrorKind::Interrupted, true));
     assert!(error.message.contains("waited 0.08 s"), "{error}");
+}
+
+/// Sends the start of an answer, then these bytes this many times after a pause each, then the rest; what the call
+/// gives, and after how many seconds.
+async fn paced(times: usize, pause: u64, bytes: &'static [u8]) -> (Result<FinishKind, ModelError>, u64) {
+    let body = fixture("text.sse");
+    let (first, rest) = body.split_at(300);
+    let script = vec![
+        Do::Send(head(200, &[STREAM])),
+        Do::Send(b": hi\n\nevent: ping\ndata: {}\n\n".to_vec()),
+        Do::Repeat(times, Duration::from_secs(pause), bytes),
+        Do::Send(first.to_vec()),
+        Do::Send(rest.to_vec()),
+    ];
+    let server = serve(vec![script]).await;
+    let config = AnthropicConfig { idle_timeout: AnthropicConfig::default().idle_timeout, ..config(&server) };
+    let model = AnthropicModel::new(config).unwrap();
+    let start = tokio::time::Instant::now();
+    let last = match ask(&model, &Cancel::new()).await {
+        Ok(mut events) => events.pop().unwrap(),
+        Err(error) => Err(error),
+    };
+    let finish = last.map(|event| {
+        let ModelEvent::Finish(finish) = event else { panic!("{event:?}") };
+        finish.kind
+    });
+    (finish, start.elapsed().as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn comments_keep_no_dead_stream_alive_and_pings_do() {
+    for comment in [b": keepalive\n\n".as_slice(), b"data: : keepalive\n\n", b"\n"] {
+        let (given, seconds) = paced(180, 10, comment).await;
+        let error = given.unwrap_err();
+        assert_eq!((error.kind, error.retryable), (ModelErrorKind::Interrupted, true), "{error}");
+        for part in ["waited 600 s for the next event", "`progress_timeout`", "send the request again"] {
+            assert!(error.message.contains(part), "{error}");
+        }
+        assert_eq!(seconds, 600);
+    }
+    let ping = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
+    assert_eq!(paced(12, 20, ping).await, (Ok(FinishKind::Stop), 240));
+    assert_eq!(paced(90, 20, ping).await, (Ok(FinishKind::Stop), 1800), "a ping is an event");
+    assert_eq!(paced(59, 10, b": x\n").await, (Ok(FinishKind::Stop), 590), "within the limit");
+    let (given, seconds) = paced(1, 400, ping).await;
+    assert!(given.unwrap_err().message.contains("waited 300 s for the next bytes"));
+    assert_eq!(seconds, 300);
+}
+
+#[tokio::test]
+async fn a_limit_that_is_used_up_ends_a_stream_whose_bytes_are_there() {
+    let server = serve(vec![vec![Do::Send(head(200, &[STREAM])), Do::Send(fixture("text.sse"))]]).await;
+    let config = AnthropicConfig { progress_timeout: Duration::ZERO, ..config(&server) };
+    let error = ask(&AnthropicModel::new(config).unwrap(), &Cancel::new()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+    assert!(error.message.contains("`progress_timeout`"), "{error}");
 }
 
 #[tokio::test]

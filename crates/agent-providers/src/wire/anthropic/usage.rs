@@ -6,10 +6,10 @@ use agent_core::{RawJson, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Fields, Loose, LooseInt, quoted};
+use crate::wire::json::{Fields, Loose, LooseInt, quoted, replaced};
 
-/// The usage objects of one answer laid over each other: a later field replaces an earlier one, an absent or null
-/// one keeps it.
+/// The usage objects of one answer laid over each other: a later field replaces an earlier one; one that is absent,
+/// null or unreadable keeps it.
 #[derive(Debug, Default)]
 pub(crate) struct UsageFold {
     fields: Vec<(String, String)>,
@@ -47,7 +47,11 @@ impl UsageFold {
         for (key, value) in given.0.into_iter().filter(|(_, value)| value.get() != "null") {
             news = true;
             match self.fields.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, old)) => value.get().clone_into(old),
+                Some((key, old)) => {
+                    if let Some(new) = laid_over(key, old, value.get()) {
+                        *old = new;
+                    }
+                }
                 None => self.fields.push((key.into_owned(), value.get().to_owned())),
             }
         }
@@ -78,15 +82,17 @@ impl UsageFold {
     /// Compaction happens in calls of its own that the totals leave out; with a fallback, the totals are right.
     fn iterations(&self) -> Option<(u64, u64)> {
         let all: Vec<Iteration<'_>> = self.read("iterations")?;
-        if all.is_empty() || all.iter().any(|one| one.kind.as_str() == "fallback_message") {
+        if all.is_empty()
+            || !are_readable(&all)
+            || all.iter().any(|one| one.kind.as_str() == "fallback_message")
+        {
             return None;
         }
-        let ours = all.iter().filter(|one| matches!(one.kind.as_str(), "message" | "compaction"));
         let add = |(input, output), one: &Iteration<'_>| {
             let (read, written) = (one.input_tokens.0.unwrap_or(0), one.output_tokens.0.unwrap_or(0));
             (read.saturating_add(input), written.saturating_add(output))
         };
-        Some(ours.fold((0_u64, 0_u64), add))
+        Some(all.iter().filter(|one| one.is_ours()).fold((0_u64, 0_u64), add))
     }
 
     fn count(&self, key: &str) -> u64 {
@@ -103,6 +109,45 @@ impl UsageFold {
             self.fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key)).into()).collect();
         RawJson::parse(format!("{{{}}}", fields.join(","))).ok()
     }
+}
+
+impl Iteration<'_> {
+    /// Whether its tokens are those of the answer.
+    fn is_ours(&self) -> bool {
+        matches!(self.kind.as_str(), "message" | "compaction")
+    }
+}
+
+/// The value of a field after a newer one arrived; `None` when the newer one is no use and the old one stays.
+fn laid_over(key: &str, old: &str, new: &str) -> Option<String> {
+    let is_good = match key {
+        "cache_creation" | "output_tokens_details" => return counts_laid_over(old, new),
+        "iterations" => serde_json::from_str(new).is_ok_and(|all: Vec<Iteration<'_>>| are_readable(&all)),
+        key if key.ends_with("_tokens") => is_count(new),
+        _ => true,
+    };
+    is_good.then(|| new.to_owned())
+}
+
+/// The same for an object of counts, count by count.
+fn counts_laid_over(old: &str, new: &str) -> Option<String> {
+    let mut fields = Fields::read(new)?.0;
+    if Fields::read(old).is_none() {
+        return Some(new.to_owned());
+    }
+    fields.retain(|(_, value)| is_count(value.get()));
+    let fields: Vec<_> =
+        fields.into_iter().map(|(key, value)| (key.into_owned(), value.get().to_owned())).collect();
+    Some(replaced(old, &fields))
+}
+
+fn are_readable(all: &[Iteration<'_>]) -> bool {
+    let is_readable = |one: &Iteration<'_>| one.input_tokens.0.is_some() && one.output_tokens.0.is_some();
+    all.iter().filter(|one| one.is_ours()).all(is_readable)
+}
+
+fn is_count(value: &str) -> bool {
+    serde_json::from_str(value).is_ok_and(|count: LooseInt| count.0.is_some())
 }
 
 #[cfg(test)]
@@ -142,6 +187,36 @@ mod tests {
         assert_eq!(usage.raw.unwrap().get(), r#"{"input_tokens":27,"cache_read_input_tokens":900}"#);
         check(&["{}", "null", "5"], [0; 6]);
         check(&[r#"{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}"#], [0, 9, 4, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_keeps_the_last_good_one() {
+        let good = r#"{"input_tokens":25,"output_tokens":15,"cache_read_input_tokens":9,"cache_creation":
+            {"ephemeral_5m_input_tokens":3,"ephemeral_1h_input_tokens":4},"output_tokens_details":{"thinking_tokens":6}}"#;
+        for bad in ["-5", r#""many""#, "1e30", "[1]", "{}", "true"] {
+            let counts = format!(
+                r#"{{"input_tokens":{bad},"output_tokens":{bad},"cache_read_input_tokens":{bad},"cache_creation_input_tokens":{bad}}}"#
+            );
+            check(&[good, &counts], [25, 15, 6, 9, 3, 4]);
+            check(&[&counts, good], [25, 15, 6, 9, 3, 4]);
+            let inner = format!(
+                r#"{{"cache_creation":{{"ephemeral_1h_input_tokens":{bad}}},"output_tokens_details":{{"thinking_tokens":{bad}}}}}"#
+            );
+            check(&[good, &inner], [25, 15, 6, 9, 3, 4]);
+            check(&[&inner, good], [25, 15, 6, 9, 3, 4]);
+            let outer =
+                format!(r#"{{"cache_creation":{bad},"output_tokens_details":{bad},"iterations":{bad}}}"#);
+            check(&[good, &outer], [25, 15, 6, 9, 3, 4]);
+            check(&[&outer, good], [25, 15, 6, 9, 3, 4]);
+            let last =
+                format!(r#"{{"iterations":[{{"type":"message","input_tokens":1,"output_tokens":{bad}}}]}}"#);
+            check(&[good, &last], [25, 15, 6, 9, 3, 4]);
+        }
+        let usage = check(
+            &[r#"{"output_tokens":-5}"#, r#"{"output_tokens":1}"#, r#"{"output_tokens":-6}"#],
+            [0, 1, 0, 0, 0, 0],
+        );
+        assert_eq!(usage.raw.unwrap().get(), r#"{"output_tokens":1}"#);
     }
 
     #[test]
