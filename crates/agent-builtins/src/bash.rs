@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::RawJson;
+use agent_core::{RawJson, ToolOutput};
 use agent_tools::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
@@ -31,7 +31,7 @@ struct Input {
     cwd: Option<String>,
 }
 
-async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<String, ToolError> {
+async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<ToolOutput, ToolError> {
     if input.command.trim().is_empty() {
         return Err(ToolError::failed("The command is blank, so nothing ran. Give the command to run."));
     }
@@ -43,7 +43,12 @@ async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<String,
     let timeout = input.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
     let command = ShellCommand { command: input.command, cwd: input.cwd.unwrap_or_default(), timeout };
     let ran = sandbox.run(&call.permit, command, &call.cx.cancel).await?;
-    Ok(report(&ran, timeout))
+    let words = report(&ran, timeout);
+    Ok(match ran.exit {
+        ExitReason::Code(_) | ExitReason::Signal(_) => ToolOutput::text(words),
+        // It did not do what it was to do, whatever it had printed by then.
+        ExitReason::TimedOut | ExitReason::Cancelled => ToolOutput::error(words),
+    })
 }
 
 /// Output first, then how it ended, so that a cut in the middle keeps both ends.
@@ -57,24 +62,36 @@ fn report(ran: &CommandOutput, timeout: Duration) -> String {
         ExitReason::Code(code) => format!("exit code {code}, {took}"),
         ExitReason::Signal(signal) => format!("ended by signal {signal}, {took}"),
         ExitReason::TimedOut => format!(
-            "timed_out: true; stopped with all its processes after its timeout of {} ms. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms",
+            "timed_out: true; stopped after its timeout of {} ms, with every process known to be its own. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms",
             timeout.as_millis()
         ),
         ExitReason::Cancelled => format!(
-            "cancelled after {took}; stopped with all its processes. It may have had part of its effect"
+            "cancelled after {took}; stopped with every process known to be its own. It may have had part of its effect"
         ),
     };
     let mut foot = vec![end];
     foot.extend(notes);
     if !ran.stopped.is_empty() {
-        let names = ran.stopped.iter().map(|name| format!("`{}`", visible(name.as_bytes()).text));
-        let names = names.take(5).collect::<Vec<_>>().join(", ");
         foot.push(format!(
-            "{} processes it left running were stopped: {names}; nothing runs on between calls",
-            ran.stopped.len()
+            "{} processes it left running were stopped: {}; nothing runs on between calls",
+            ran.stopped.len(),
+            named(&ran.stopped)
+        ));
+    }
+    if !ran.unstopped.is_empty() {
+        foot.push(format!(
+            "{} processes of it could not be stopped and still run: {}",
+            ran.unstopped.len(),
+            named(&ran.unstopped)
         ));
     }
     format!("{text}[{}]", foot.join("; "))
+}
+
+/// The first few command lines.
+fn named(lines: &[String]) -> String {
+    let names = lines.iter().take(5).map(|line| format!("`{}`", visible(line.as_bytes()).text));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 fn shown(output: &Captured) -> (String, Vec<String>) {

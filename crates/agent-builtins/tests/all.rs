@@ -14,6 +14,8 @@ mod edit_file;
 mod escapes;
 mod glob;
 mod grep;
+mod guardian;
+mod ignores;
 mod memory;
 mod read_file;
 mod sandbox;

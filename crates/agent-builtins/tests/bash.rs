@@ -70,13 +70,15 @@ async fn the_environment_is_an_allow_list() {
 }
 
 /// Commands that would touch `S` four seconds after they began, unless every process of theirs is ended.
-const STUBBORN: [&str; 6] = [
+const STUBBORN: [&str; 8] = [
     "(sleep 4; touch S) & sleep 60",
     "trap '' TERM; (trap '' TERM; sleep 4; touch S); sleep 60",
     "setsid bash -c 'sleep 4; touch S' & sleep 60",
     "setsid bash -c 'trap \"\" TERM; sleep 4; touch S' >/dev/null 2>&1 & sleep 60",
     "env -i bash -c 'sleep 4; touch S' & sleep 60",
     "set -m; env -i bash -c 'sleep 4; touch S' & sleep 60",
+    "setsid env -i bash -c 'sleep 4; touch S' & sleep 60",
+    "(setsid env -i bash -c 'trap \"\" TERM; (sleep 4; touch S) & wait' & sleep 0.3) & sleep 60",
 ];
 
 /// What stops a command.
@@ -110,7 +112,7 @@ async fn stop(command: &str, stop: Stop) {
     match stop {
         Stop::Timeout => assert_eq!(
             words.unwrap(),
-            "begun\n[timed_out: true; stopped with all its processes after its timeout of 800 ms. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms]"
+            "begun\n[timed_out: true; stopped after its timeout of 800 ms, with every process known to be its own. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms]"
         ),
         Stop::Cancel => assert!(words.unwrap().starts_with("begun\n[cancelled after ")),
         Stop::Drop => assert!(words.is_none()),
@@ -139,6 +141,41 @@ async fn a_finished_shell_is_not_kept_waiting_and_leaves_nothing() {
     check("setsid sleep 61 >/dev/null & echo started", started).await;
     check("env -i sleep 61 & echo started", started).await;
     check("(sleep 0.05; echo late) & echo early; wait", "early\nlate\n[exit code 0, T s]").await;
+}
+
+/// Whether a call that prints and then goes on counts as failed, with its text kept.
+async fn failed(stop: Stop) -> bool {
+    let bench = Bench::new();
+    let most = if stop == Stop::Timeout { 300 } else { 60_000 };
+    let input = json!({"command": "echo begun; sleep 60", "timeout_ms": most});
+    let cancel = async {
+        if stop == Stop::Cancel {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            bench.cx.cancel.cancel();
+        }
+    };
+    let (output, ()) = tokio::join!(bench.output("bash", &input), cancel);
+    let output = output.unwrap();
+    let text = output.plain();
+    let last = if stop == Stop::Timeout { "[timed_out: true; " } else { "[cancelled after " };
+    assert!(text.starts_with("begun\n") && text.lines().last().unwrap().starts_with(last), "{text}");
+    output.is_error()
+}
+
+#[tokio::test]
+async fn a_command_that_was_stopped_has_not_succeeded() {
+    assert!(failed(Stop::Cancel).await);
+    assert!(failed(Stop::Timeout).await);
+}
+
+#[tokio::test]
+async fn a_command_too_long_to_start_says_what_to_do() {
+    let bench = Bench::new();
+    let words = bench.run("bash", json!({"command": format!("true {}", "x".repeat(140_000))})).await;
+    assert_eq!(
+        words,
+        "ERROR: The command has 140005 bytes, more than can be given to bash at once; nothing ran. Write it to a file with write_file and run that file, for example `bash FILE`; put long data into files of its own."
+    );
 }
 
 #[tokio::test]

@@ -128,3 +128,13 @@ async fn an_empty_result_says_where_nobody_looked() {
         .await;
     check(&bench, json!({"pattern": "x", "path": "gone"}), "ERROR: `gone` does not exist.").await;
 }
+
+#[tokio::test]
+async fn what_is_no_file_is_named_and_not_called_searched() {
+    let bench = Bench::new();
+    let pipe = bench.root().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let words = "ERROR: `pipe` is a named pipe, not a regular file. It was not opened, because reading it could block for ever; use bash if you must.";
+    check(&bench, json!({"pattern": "x", "path": "pipe"}), words).await;
+    assert_eq!(bench.run("glob", json!({"pattern": "*", "path": "pipe"})).await, words);
+}

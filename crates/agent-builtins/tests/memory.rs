@@ -107,7 +107,13 @@ impl Sandbox for MemorySandbox {
         let mut printed = Captured::default();
         printed.push(command.command.as_bytes());
         let took = Duration::from_millis(100);
-        Ok(CommandOutput { exit: ExitReason::Code(0), printed, took, stopped: Vec::new() })
+        Ok(CommandOutput {
+            exit: ExitReason::Code(0),
+            printed,
+            took,
+            stopped: Vec::new(),
+            unstopped: Vec::new(),
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_builtins::{LocalSandbox, all};
-use agent_core::{CallId, RawJson, ToolCall, ToolInput};
+use agent_core::{CallId, RawJson, ToolCall, ToolInput, ToolOutput};
 use agent_tools::{PermissionMode, Permissions, Permit, Tool, ToolCx, ToolError, Verdict};
 use serde_json::Value;
 
@@ -80,6 +80,11 @@ impl Bench {
         call(&self.tools, &self.cx, name, input).await
     }
 
+    /// The output itself.
+    pub(crate) async fn output(&self, name: &str, input: &Value) -> Result<ToolOutput, ToolError> {
+        output(&self.tools, &self.cx, name, input).await
+    }
+
     /// Permission for an effect on the sandbox itself, as this tool would get it.
     pub(crate) fn permit(&self, name: &str) -> Permit {
         permit(named(&self.tools, name), &RawJson::empty_object())
@@ -93,8 +98,17 @@ pub(crate) async fn call(
     name: &str,
     input: &Value,
 ) -> Result<String, ToolError> {
+    output(tools, cx, name, input).await.map(|output| output.plain())
+}
+
+async fn output(
+    tools: &[Arc<dyn Tool>],
+    cx: &ToolCx,
+    name: &str,
+    input: &Value,
+) -> Result<ToolOutput, ToolError> {
     let (tool, input) = (named(tools, name), RawJson::of(input).unwrap());
-    tool.run(cx, permit(tool, &input), &input).await.map(|output| output.plain())
+    tool.run(cx, permit(tool, &input), &input).await
 }
 
 fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {

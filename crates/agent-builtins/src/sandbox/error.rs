@@ -131,6 +131,14 @@ pub enum SandboxError {
         "The command could not be started: {0}. Nothing ran; try once more, then tell the user that commands cannot be run here."
     )]
     Start(#[source] io::Error),
+    /// A command that is longer than the system takes.
+    #[error(
+        "The command has {len} bytes, more than can be given to bash at once; nothing ran. Write it to a file with write_file and run that file, for example `bash FILE`; put long data into files of its own."
+    )]
+    LongCommand {
+        /// Its size in bytes.
+        len: usize,
+    },
     /// A helper thread died.
     #[error("The work was lost: {0}. This is a fault of the program that runs the tools; try another way.")]
     Worker(#[source] tokio::task::JoinError),

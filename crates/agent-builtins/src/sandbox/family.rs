@@ -1,11 +1,16 @@
 //! The processes of one command, found and ended even when they left its group.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
 use super::SandboxError;
+use super::guardian::{Guardian, News};
+use super::processes::{Process, table};
+use super::unique::unique;
 
 /// How the variable begins that marks the processes of a command. A command inside a command adds its own mark and
 /// keeps the outer one, so the outer one still finds it.
@@ -17,12 +22,15 @@ pub(super) struct Mark(String);
 
 /// The shell of a command and whatever it started.
 ///
-/// On Linux a process belongs to it that carries the mark in its environment or is in its session; so a child that
-/// made a session of its own is found. One that did both, clear its environment and leave the session, is not.
-/// Elsewhere only the process group is known. Dropped while armed it kills them all (case T02).
+/// On Linux a process belongs to it that carries the mark in its environment or is in its session, and so does
+/// whatever such a one starts; who belonged to it once is remembered. So a child is found that made a session of its
+/// own, and one that cleared its environment too, unless its parent was gone before anybody looked. Elsewhere only the
+/// process group is known. Dropped while armed it kills them all (case T02); killed by its guardian when the agent
+/// dies.
 #[derive(Debug)]
 pub(super) struct Family {
     kin: Kin,
+    guardian: Guardian,
     /// Whether the shell was waited for, so that its number may come to mean another group.
     reaped: bool,
     armed: bool,
@@ -33,22 +41,13 @@ pub(super) struct Family {
 struct Kin {
     mark: Mark,
     leader: Option<Pid>,
-}
-
-/// One process of a family.
-#[derive(Debug)]
-struct Member {
-    /// Its command line, for people.
-    name: String,
-    /// A handle that cannot come to mean another process.
-    #[cfg(target_os = "linux")]
-    handle: rustix::fd::OwnedFd,
+    /// Those that were found and still run: number and beginning, which together mean one process only.
+    known: Arc<Mutex<BTreeMap<i32, u64>>>,
 }
 
 impl Mark {
     pub(super) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(format!("{MARK}{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+        Self(format!("{MARK}{}", unique()))
     }
 
     /// The variable's name; its value is `1`.
@@ -58,14 +57,33 @@ impl Mark {
 }
 
 impl Family {
-    pub(super) fn new(mark: Mark, leader: Option<u32>) -> Self {
+    pub(super) fn new(mark: Mark, guardian: Guardian, leader: Option<u32>) -> Self {
         let leader = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        Self { kin: Kin { mark, leader }, reaped: false, armed: true }
+        if let Some(leader) = leader {
+            guardian.tell(News::Leader(leader.as_raw_nonzero().get()));
+        }
+        let kin = Kin { mark, leader, known: Arc::default() };
+        Self { kin, guardian, reaped: false, armed: true }
     }
 
     /// The shell was waited for.
     pub(super) fn shell_is_gone(&mut self) {
+        self.guardian.tell(News::Gone);
         self.reaped = true;
+    }
+
+    /// Looks for new members as long as it is waited for, often at first and then a few times a second: one that
+    /// leaves the session with a bare environment is known only by its parent, and only while that runs.
+    pub(super) async fn watch(&self) -> Infallible {
+        let mut pause = SOON;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(SELDOM);
+            // A look that fails is made up for by the next.
+            for (number, start) in self.scan(Kin::look).await.unwrap_or_default() {
+                self.guardian.tell(News::Kin(number, start));
+            }
+        }
     }
 
     /// Asks all to end.
@@ -73,15 +91,16 @@ impl Family {
         self.signal(Signal::TERM).await.map(drop)
     }
 
-    /// Kills all, again and again until none is left or they breed faster than they die.
-    pub(super) async fn kill(&self) -> Result<(), SandboxError> {
+    /// Kills all, again and again until none is left or they breed faster than they die. The command lines of those
+    /// that could not be killed.
+    pub(super) async fn kill(&self) -> Result<Vec<String>, SandboxError> {
         for _ in 0..ROUNDS {
             if self.signal(Signal::KILL).await? == 0 {
-                return Ok(());
+                return Ok(Vec::new());
             }
             tokio::time::sleep(BETWEEN).await;
         }
-        Ok(())
+        self.names().await
     }
 
     /// Nothing is left to kill.
@@ -91,12 +110,13 @@ impl Family {
 
     /// Command lines of those that still run.
     pub(super) async fn names(&self) -> Result<Vec<String>, SandboxError> {
-        let members = self.scan(|kin| kin.members()).await?;
-        Ok(members.into_iter().map(|member| member.name).collect())
+        self.scan(|kin| kin.members().iter().map(Process::name).collect()).await
     }
 
     /// How many were found to signal.
     async fn signal(&self, signal: Signal) -> Result<usize, SandboxError> {
+        // Before the first falls: whose parent is gone may not be found any more.
+        self.scan(Kin::look).await?;
         self.signal_group(signal);
         self.scan(move |kin| kin.signal(signal)).await
     }
@@ -126,6 +146,7 @@ impl Drop for Family {
         // Nobody can wait here, so this gives way between rounds instead of sleeping; and no other thread is sure to
         // come to it before the runtime ends.
         for _ in 0..if self.armed { ROUNDS } else { 0 } {
+            self.kin.look();
             self.signal_group(Signal::KILL);
             if self.kin.signal(Signal::KILL) == 0 {
                 return;
@@ -143,74 +164,63 @@ impl Kin {
         members.len()
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn members(&self) -> Vec<Member> {
-        Vec::new()
-    }
-
-    #[cfg(target_os = "linux")]
-    fn members(&self) -> Vec<Member> {
-        let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
-        let numbers = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        numbers.filter_map(|number| self.member(number)).collect()
-    }
-
-    #[cfg(target_os = "linux")]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the process table is a folder of files that no sandbox holds"
-    )]
-    fn member(&self, number: i32) -> Option<Member> {
-        use rustix::process::{PidfdFlags, pidfd_open};
-
-        // The handle first: what is read afterwards is about the process it holds, or about none.
-        let handle = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
-        let (state, session) =
-            state_and_session(&std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?)?;
-        let environ = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+    /// All of them, by every sign there is.
+    fn members(&self) -> Vec<Process> {
+        let all = table();
         let wanted = format!("{}=1", self.mark.0);
-        let marked = environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
-        let ours = self.leader.is_some_and(|leader| leader.as_raw_nonzero().get() == session);
-        if matches!(state, 'Z' | 'X') || !(marked || ours) {
-            return None;
+        let ours = self.ours(&all, |process| process.bears(wanted.as_bytes()));
+        all.into_iter().filter(|process| ours.contains(&process.number)).collect()
+    }
+
+    /// The new ones that are found without asking every process for its environment, remembered from now on.
+    fn look(&self) -> Vec<(i32, u64)> {
+        let all = table();
+        let ours = self.ours(&all, |_| false);
+        let living = all.iter().filter(|process| ours.contains(&process.number));
+        let now: BTreeMap<i32, u64> = living.map(|process| (process.number, process.start)).collect();
+        let mut known = self.known();
+        let new = now.iter().filter(|(number, start)| known.get(number) != Some(start));
+        let new = new.map(|(number, start)| (*number, *start)).collect();
+        *known = now;
+        new
+    }
+
+    /// Numbers of those that are known or have a sign, and of their children and children's children.
+    fn ours(&self, all: &[Process], sign: impl Fn(&Process) -> bool) -> BTreeSet<i32> {
+        let known = self.known();
+        let leader = self.leader.map(|leader| leader.as_raw_nonzero().get());
+        let is_ours = |process: &&Process| {
+            known.get(&process.number) == Some(&process.start)
+                || leader == Some(process.session)
+                || sign(process)
+        };
+        let mut ours: BTreeSet<i32> = all.iter().filter(is_ours).map(|process| process.number).collect();
+        let mut before = usize::MAX;
+        while before != ours.len() {
+            before = ours.len();
+            for process in all {
+                if ours.contains(&process.parent) {
+                    ours.insert(process.number);
+                }
+            }
         }
-        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        Some(Member { name: line.trim_end().to_owned(), handle })
-    }
-}
-
-impl Member {
-    #[cfg(target_os = "linux")]
-    fn signal(&self, signal: Signal) {
-        // It may have ended meanwhile, which is what we want.
-        let _ = rustix::process::pidfd_send_signal(&self.handle, signal);
+        ours
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn signal(&self, _signal: Signal) {}
-}
-
-/// Fields 3 and 6 of a `stat` line; the name before them may hold spaces and brackets.
-#[cfg(target_os = "linux")]
-fn state_and_session(stat: &str) -> Option<(char, i32)> {
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(2)?.parse().ok()?))
+    fn known(&self) -> MutexGuard<'_, BTreeMap<i32, u64>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 const ROUNDS: usize = 50;
 const BETWEEN: Duration = Duration::from_millis(4);
+/// The first look comes after this long, each further one after twice the time before.
+const SOON: Duration = Duration::from_millis(10);
+const SELDOM: Duration = Duration::from_millis(320);
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stat_line_with_an_odd_name() {
-        assert_eq!(state_and_session("42 (a) b (c)) S 1 40 41 0 -1 4194304"), Some(('S', 41)));
-        assert_eq!(state_and_session("42 (x"), None);
-    }
 
     #[test]
     fn marks_differ() {

@@ -5,10 +5,14 @@ mod env;
 mod error;
 mod family;
 mod glob;
+mod guardian;
+mod ignores;
 mod local;
+mod processes;
 mod root;
 mod search;
 mod shell;
+mod unique;
 mod walk;
 mod write;
 
@@ -48,7 +52,8 @@ pub trait Sandbox: Debug + Send + Sync {
     /// Searches the text of files, in the order of their paths. Needs `Access::Read`.
     async fn search(&self, permit: &Permit, search: Search, cancel: &Cancel) -> Result<Found, SandboxError>;
 
-    /// Runs a shell command to its end, its timeout or its cancellation; nothing of it runs on afterwards. Needs
+    /// Runs a shell command to its end, its timeout or its cancellation; nothing that is known of it runs on
+    /// afterwards. Needs
     /// `Access::Execute`.
     async fn run(
         &self,
@@ -242,6 +247,8 @@ pub struct CommandOutput {
     pub took: Duration,
     /// Processes it left behind, which were stopped; by their command lines.
     pub stopped: Vec<String>,
+    /// Processes of it that are known to run on, because nothing could stop them; by their command lines.
+    pub unstopped: Vec<String>,
 }
 
 /// How a command ended.

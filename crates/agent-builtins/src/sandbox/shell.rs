@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::env::{FORCED, PATH};
 use super::family::{Family, Mark};
+use super::guardian::Guardian;
 use super::{Captured, CommandOutput, ExitReason, SandboxError};
 
 /// What a command is started with.
@@ -41,24 +42,32 @@ pub(super) async fn run(
     cancel: &Cancel,
 ) -> Result<CommandOutput, SandboxError> {
     let began = Instant::now();
-    let mut running = start.launch().map_err(SandboxError::Start)?;
+    let mut running = start.launch().map_err(|error| start.explain(error))?;
     let end = tokio::select! {
         status = running.outlast() => end_of(status.map_err(SandboxError::Start)?),
         () = sleep(most) => ExitReason::TimedOut,
         () = cancel.cancelled() => ExitReason::Cancelled,
     };
-    let stopped = running.stop(end).await?;
-    Ok(CommandOutput { exit: end, printed: running.retire(), took: began.elapsed(), stopped })
+    let (stopped, unstopped) = running.stop(end).await?;
+    Ok(CommandOutput { exit: end, printed: running.retire(), took: began.elapsed(), stopped, unstopped })
 }
 
 impl Start<'_> {
+    fn explain(&self, error: io::Error) -> SandboxError {
+        if error.kind() == io::ErrorKind::ArgumentListTooLong {
+            return SandboxError::LongCommand { len: self.command.len() };
+        }
+        SandboxError::Start(error)
+    }
+
     fn launch(&self) -> io::Result<Running> {
         let mark = Mark::new();
+        let guardian = Guardian::start(mark.variable())?;
         let (reader, child) = match self.spawn("bash", &mark) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.spawn("sh", &mark)?,
             other => other?,
         };
-        let family = Family::new(mark, child.id());
+        let family = Family::new(mark, guardian, child.id());
         let pipe = Receiver::from_owned_fd(OwnedFd::from(reader))?;
         Ok(Running { family, child, pipe, output: Captured::default() })
     }
@@ -90,17 +99,21 @@ impl Start<'_> {
 impl Running {
     /// Until the shell exits, whoever else holds the pipe.
     async fn outlast(&mut self) -> io::Result<ExitStatus> {
+        let Self { family, child, pipe, output } = self;
+        let mut watch = std::pin::pin!(family.watch());
         let mut open = true;
         loop {
             tokio::select! {
-                status = self.child.wait() => return status,
-                () = pump(&mut self.pipe, &mut self.output), if open => open = false,
+                status = child.wait() => return status,
+                () = pump(pipe, output), if open => open = false,
+                never = &mut watch => match never {},
             }
         }
     }
 
-    /// Ends what still runs: asked first, killed after a grace. The names of what a finished shell left behind.
-    async fn stop(&mut self, end: ExitReason) -> Result<Vec<String>, SandboxError> {
+    /// Ends what still runs: asked first, killed after a grace. The names of what a finished shell left behind, and of
+    /// what could not be ended.
+    async fn stop(&mut self, end: ExitReason) -> Result<(Vec<String>, Vec<String>), SandboxError> {
         let by_itself = matches!(end, ExitReason::Code(_) | ExitReason::Signal(_));
         if by_itself {
             self.family.shell_is_gone();
@@ -113,10 +126,10 @@ impl Running {
             let grace = Instant::now() + GRACE;
             while Instant::now() < grace && !self.all_gone().await? {}
         }
-        self.family.kill().await?;
+        let unstopped = self.family.kill().await?;
         self.listen(DRAIN).await;
         self.child.wait().await.map_err(SandboxError::Start)?;
-        Ok(left)
+        Ok((left, unstopped))
     }
 
     /// Looks whether shell and children have ended, giving them a moment to.

@@ -1,13 +1,16 @@
-//! Listing files: ignore files are respected, links are not followed.
+//! Listing files: ignore files are respected, links are not followed, and every folder is opened by the workspace's
+//! handle, so that one which is swapped for a link meanwhile leads nowhere.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use agent_core::Cancel;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use ignore::{DirEntry, WalkBuilder};
+use cap_fs_ext::DirExt as _;
+use cap_std::fs::{Dir, DirEntry, FileType, Metadata};
 
-use super::root::{Root, shown};
+use super::ignores::Ignores;
+use super::root::{Root, regular, shown};
 use super::{SandboxError, Skip, Walk, Walked, WalkedFile};
 
 pub(super) fn walk(root: &Root, walk: &Walk, cancel: &Cancel) -> Result<Walked, SandboxError> {
@@ -23,87 +26,164 @@ fn visit(
     cancel: &Cancel,
     found: &mut dyn FnMut(WalkedFile),
 ) -> Result<Walked, SandboxError> {
-    let start = root.real(&walk.start)?.path;
-    let mut walked = Walked::default();
-    for entry in builder(root, &start, walk.skip).build() {
-        if cancel.is_cancelled() {
+    let real = root.real(&walk.start)?;
+    let start = real.path.strip_prefix(".").unwrap_or(&real.path).to_owned();
+    let mut visit = Visit { root, walk, cancel, start: &start, walked: Walked::default(), found };
+    if !visit.counts()? {
+        return Ok(visit.walked);
+    }
+    if real.meta.is_dir() {
+        visit.folders()?;
+    } else {
+        regular(&walk.start, real.meta.file_type())?;
+        visit.file(&start, &real.meta);
+    }
+    Ok(visit.walked)
+}
+
+/// A walk on its way.
+struct Visit<'v> {
+    root: &'v Root,
+    walk: &'v Walk,
+    cancel: &'v Cancel,
+    /// Relative to the workspace, empty for the workspace itself; as all paths here.
+    start: &'v Path,
+    walked: Walked,
+    found: &'v mut dyn FnMut(WalkedFile),
+}
+
+/// A folder that is still to be listed. It is named and not held open: there may be more of them than handles.
+struct Folder {
+    path: PathBuf,
+    /// What the folders above it ignore.
+    above: Option<Rc<Ignores>>,
+}
+
+impl Visit<'_> {
+    /// Counts an entry; whether there was room for it.
+    fn counts(&mut self) -> Result<bool, SandboxError> {
+        if self.cancel.is_cancelled() {
             return Err(SandboxError::Cancelled);
         }
-        if walked.entries == walk.most {
-            walked.more = true;
-            break;
+        self.walked.more |= self.walked.entries == self.walk.most;
+        self.walked.entries += u64::from(!self.walked.more);
+        Ok(!self.walked.more)
+    }
+
+    fn folders(&mut self) -> Result<(), SandboxError> {
+        let above = self.ignores_above();
+        let mut waiting = vec![Folder { path: self.start.to_owned(), above }];
+        while let Some(folder) = waiting.pop() {
+            self.folder(folder, &mut waiting)?;
+            if self.walked.more {
+                break;
+            }
         }
-        walked.entries += 1;
-        match entry {
-            Ok(entry) => file(root, &start, walk, &entry).into_iter().for_each(&mut *found),
-            Err(error) => walked.unreadable += u64::from(!vanished(&error)),
+        Ok(())
+    }
+
+    /// Lists one folder; those in it wait for their turn.
+    fn folder(&mut self, folder: Folder, waiting: &mut Vec<Folder>) -> Result<(), SandboxError> {
+        let (dir, entries) = match open(self.root, &folder.path).and_then(|dir| Ok((dir.entries()?, dir))) {
+            Ok((entries, dir)) => (dir, entries),
+            Err(error) => return self.trouble(&error),
+        };
+        let ignores = self.enter(&dir, &folder.path, folder.above);
+        for entry in entries {
+            waiting.extend(self.entry(entry, &folder.path, ignores.as_ref())?);
+            if self.walked.more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at one entry; if it is a folder, that is to be listed too.
+    fn entry(
+        &mut self,
+        entry: io::Result<DirEntry>,
+        folder: &Path,
+        ignores: Option<&Rc<Ignores>>,
+    ) -> Result<Option<Folder>, SandboxError> {
+        if self.cancel.is_cancelled() {
+            return Err(SandboxError::Cancelled);
+        }
+        let (entry, kind) = match entry.and_then(|entry| Ok((kind(&entry)?, entry))) {
+            Ok((kind, entry)) => (entry, kind),
+            Err(error) => return self.trouble(&error).map(|()| None),
+        };
+        let path = folder.join(entry.file_name());
+        if self.skips(&path, kind.is_dir(), ignores) || !self.counts()? {
+            return Ok(None);
+        }
+        if kind.is_dir() {
+            return Ok(Some(Folder { path, above: ignores.cloned() }));
+        }
+        // Asked through the handle: a link is a file only when what it names is one inside the workspace.
+        let is_file = |path: &Path| self.root.dir.metadata(path).is_ok_and(|meta| meta.is_file());
+        if kind.is_file() || kind.is_symlink() && is_file(&path) {
+            match entry.metadata() {
+                Ok(meta) => self.file(&path, &meta),
+                Err(error) => self.trouble(&error)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn skips(&self, path: &Path, is_dir: bool, ignores: Option<&Rc<Ignores>>) -> bool {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if name == b".git" {
+            return true;
+        }
+        let verdict = ignores.map_or(ignore::Match::None, |ignores| ignores.verdict(path, is_dir));
+        // What an ignore file names as an exception is shown although it is hidden.
+        let hidden = self.walk.skip == Skip::HiddenAndIgnored && name.starts_with(b".");
+        verdict.is_ignore() || hidden && !verdict.is_whitelist()
+    }
+
+    fn file(&mut self, path: &Path, meta: &Metadata) {
+        let within = path.strip_prefix(self.start).ok().filter(|within| !within.as_os_str().is_empty());
+        let named = within.unwrap_or(path);
+        if self.walk.glob.as_ref().is_none_or(|glob| glob.fits(&shown(named))) {
+            let modified = meta.modified().ok().map(cap_std::time::SystemTime::into_std);
+            (self.found)(WalkedFile { path: shown(path), modified });
         }
     }
-    Ok(walked)
-}
 
-/// What vanished since it was named is as good as not there.
-fn vanished(error: &ignore::Error) -> bool {
-    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-fn builder(root: &Root, start: &Path, skip: Skip) -> WalkBuilder {
-    let absolute = if start == Path::new(".") { root.path.clone() } else { root.path.join(start) };
-    let mut builder = WalkBuilder::new(&absolute);
-    let ignoring = skip != Skip::Nothing;
-    builder
-        .follow_links(false)
-        // Ignore files above the workspace and in the user's home are not the project's.
-        .parents(false)
-        .git_global(false)
-        .require_git(false)
-        .ignore(ignoring)
-        .git_ignore(ignoring)
-        .git_exclude(ignoring)
-        .hidden(skip == Skip::HiddenAndIgnored);
-    let above = if ignoring { ignores_above(root, start) } else { Vec::new() };
-    builder.filter_entry(move |entry| {
-        let own = entry.depth() > 0 && entry.file_name() == ".git";
-        !own && (entry.depth() == 0 || !is_ignored(&above, entry))
-    });
-    builder
-}
-
-/// Ignore files between the workspace and where the walk begins, nearest first.
-fn ignores_above(root: &Root, start: &Path) -> Vec<Gitignore> {
-    let relative = start.strip_prefix(".").unwrap_or(start);
-    let above = relative.ancestors().skip(1).map(|folder| root.path.join(folder));
-    let read = |folder: PathBuf| {
-        let mut builder = GitignoreBuilder::new(&folder);
-        // A missing or faulty ignore file ignores nothing.
-        let _ = builder.add(folder.join(".gitignore"));
-        let _ = builder.add(folder.join(".ignore"));
-        builder.build().ok()
-    };
-    above.filter_map(read).collect()
-}
-
-fn is_ignored(above: &[Gitignore], entry: &DirEntry) -> bool {
-    let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-    let verdict = above.iter().map(|one| one.matched(entry.path(), is_dir)).find(|found| !found.is_none());
-    verdict.is_some_and(|found| found.is_ignore())
-}
-
-fn file(root: &Root, start: &Path, walk: &Walk, entry: &DirEntry) -> Option<WalkedFile> {
-    let kind = entry.file_type()?;
-    let relative = entry.path().strip_prefix(&root.path).ok()?;
-    // Asked through the handle: a link is a file only when what it names is one inside the workspace.
-    let is_file = |relative: &Path| root.dir.metadata(relative).is_ok_and(|meta| meta.is_file());
-    if !(kind.is_file() || kind.is_symlink() && is_file(relative)) {
-        return None;
+    /// What vanished since it was named is as good as not there.
+    fn trouble(&mut self, error: &io::Error) -> Result<(), SandboxError> {
+        if self.counts()? {
+            self.walked.unreadable += u64::from(error.kind() != io::ErrorKind::NotFound);
+        }
+        Ok(())
     }
-    let within = relative.strip_prefix(start).ok().filter(|within| !within.as_os_str().is_empty());
-    let named = within.unwrap_or(relative);
-    if walk.glob.as_ref().is_some_and(|glob| !glob.fits(&shown(named))) {
-        return None;
+
+    /// Ignore files of the folders from the workspace to where the walk begins.
+    fn ignores_above(&self) -> Option<Rc<Ignores>> {
+        let mut folders: Vec<&Path> = self.start.ancestors().skip(1).collect();
+        folders.reverse();
+        folders.into_iter().fold(None, |above, folder| match open(self.root, folder) {
+            Ok(dir) => self.enter(&dir, folder, above),
+            Err(_) => above,
+        })
     }
-    let modified = entry.metadata().ok().and_then(|meta| meta.modified().ok());
-    Some(WalkedFile { path: shown(relative), modified })
+
+    fn enter(&self, dir: &Dir, folder: &Path, above: Option<Rc<Ignores>>) -> Option<Rc<Ignores>> {
+        if self.walk.skip == Skip::Nothing { None } else { Ignores::enter(self.root, dir, folder, above) }
+    }
+}
+
+/// Opens a folder, and no link that took its place.
+fn open(root: &Root, folder: &Path) -> io::Result<Dir> {
+    root.dir.open_dir_nofollow(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+}
+
+fn kind(entry: &DirEntry) -> io::Result<FileType> {
+    match entry.file_type()? {
+        known if known.is_file() || known.is_dir() || known.is_symlink() => Ok(known),
+        // Some file systems do not say it in the listing.
+        _ => Ok(entry.metadata()?.file_type()),
+    }
 }
 
 #[cfg(test)]
@@ -160,5 +240,36 @@ mod tests {
         }
         let walked = walk(&root, &Walk::default(), &Cancel::new()).unwrap();
         assert_eq!((walked.files.len(), walked.unreadable, walked.more), (1, 1, false));
+    }
+
+    /// Puts links out of the workspace in the place of all these folders but the one this path begins with.
+    fn swap(root: &Root, folders: &[String], outside: &Path, but: &str) {
+        let aside = Dir::open_ambient_dir(outside, cap_std::ambient_authority()).unwrap();
+        for folder in folders.iter().filter(|folder| !but.starts_with(folder.as_str())) {
+            root.dir.rename(folder, &aside, folder).unwrap();
+            std::os::unix::fs::symlink(outside.join("secrets"), root.path.join(folder)).unwrap();
+        }
+    }
+
+    /// Between the naming of a folder and its listing somebody puts a link in its place.
+    #[test]
+    fn a_folder_swapped_for_a_link_leads_nowhere() {
+        let (outside, (_dir, root)) = (tempfile::tempdir().unwrap(), workspace(0));
+        let folders: Vec<String> = (10..40).map(|number| format!("d{number}")).collect();
+        let beside = Dir::open_ambient_dir(outside.path(), cap_std::ambient_authority()).unwrap();
+        beside.create_dir_all("secrets/deep").unwrap();
+        drop(beside.create("secrets/deep/secret").unwrap());
+        for folder in &folders {
+            root.dir.create_dir_all(format!("{folder}/deep")).unwrap();
+            drop(root.dir.create(format!("{folder}/deep/f")).unwrap());
+        }
+        let mut names = Vec::new();
+        let walked = visit(&root, &Walk::default(), &Cancel::new(), &mut |file| {
+            if names.is_empty() {
+                swap(&root, &folders, outside.path(), &file.path);
+            }
+            names.push(file.path);
+        });
+        assert_eq!((names.len(), walked.unwrap().unreadable), (1, 29), "{names:?}");
     }
 }

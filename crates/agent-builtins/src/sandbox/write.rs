@@ -3,11 +3,11 @@
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt as _};
 
 use super::root::{Root, open_file, regular, shown};
+use super::unique::unique;
 use super::{Expect, FileWrite, Fingerprint, SandboxError};
 
 /// Where a file goes: a directory that exists and a name in it.
@@ -88,16 +88,16 @@ fn fresh(root: &Root, path: &str) -> Result<PathBuf, SandboxError> {
 }
 
 fn stage<'t>(target: &'t Target, bytes: &[u8]) -> io::Result<Staged<'t>> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!(".agent-{}-{number}.tmp", std::process::id());
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if target.existing.is_some() {
         // Nobody may read it before it has the mode of the file it replaces.
         options.mode(0o600);
     }
-    let mut file = target.parent.open_with(&name, &options)?;
+    let (name, mut file) = passing(&mut || {
+        let name = format!(".agent-{}.tmp", unique());
+        target.parent.open_with(&name, &options).map(|file| (name, file))
+    })?;
     let staged = Staged { dir: &target.parent, name };
     file.write_all(bytes)?;
     if let Some(meta) = &target.existing {
@@ -105,6 +105,17 @@ fn stage<'t>(target: &'t Target, bytes: &[u8]) -> io::Result<Staged<'t>> {
     }
     file.sync_all()?;
     Ok(staged)
+}
+
+/// Tries again while the name is taken: what a killed process left behind is in nobody's way.
+fn passing<T>(create: &mut dyn FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..TRIES {
+        match create() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other,
+        }
+    }
+    create()
 }
 
 /// The last look before the replacement (case T09).
@@ -150,5 +161,41 @@ impl Drop for Staged<'_> {
     fn drop(&mut self) {
         // After a rename nothing bears the name any more, and that is the usual error here.
         let _ = self.dir.remove_file(&self.name);
+    }
+}
+
+const TRIES: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_name_is_passed_over_and_other_trouble_is_told() {
+        let check = |errors: &[io::ErrorKind], expect: Result<usize, io::ErrorKind>| {
+            let mut tried = 0;
+            let made = passing(&mut || {
+                tried += 1;
+                errors.get(tried - 1).map_or(Ok(tried), |kind| Err((*kind).into()))
+            });
+            assert_eq!(made.map_err(|error| error.kind()), expect);
+        };
+        use io::ErrorKind::{AlreadyExists, PermissionDenied};
+        check(&[], Ok(1));
+        check(&[AlreadyExists, AlreadyExists], Ok(3));
+        check(&[AlreadyExists, PermissionDenied], Err(PermissionDenied));
+        check(&[AlreadyExists; TRIES], Err(AlreadyExists));
+    }
+
+    /// What killed processes of the same number would have left behind, had they begun to count at nothing.
+    #[test]
+    fn what_a_killed_process_left_behind_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        for number in 0..100 {
+            drop(root.dir.create(format!(".agent-{}-{number}.tmp", std::process::id())).unwrap());
+        }
+        let file = FileWrite { path: "f".to_owned(), bytes: b"x".to_vec(), expect: Expect::Absent };
+        assert_eq!(write(&root, &file).unwrap(), "f");
     }
 }
