@@ -1,11 +1,16 @@
 //! Whole turns: events in order, continuation, failure, a second message.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use agent_core::{EventBody, ModelError, ModelErrorKind, ModelProfile, SystemBlock, TerminalReason};
+use agent_core::{
+    Body, Cancel, Encoder, EventBody, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream,
+    SystemBlock, TerminalReason,
+};
 use agent_harness::{Harness, HarnessConfig};
+use agent_providers::anthropic::MessagesEncoder;
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::ToolSet;
+use async_trait::async_trait;
 
 use crate::support::{Agent, Effects, Points, block, id, log, talk, tools, watch};
 
@@ -171,4 +176,53 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
         config.model = Arc::new(model.with_profile(ModelProfile::conservative("scripted", "scripted-2")));
     };
     assert_eq!(check(other_model).1, ["model"]);
+}
+
+/// A scripted model behind the real encoder, which keeps the bodies it was sent.
+#[derive(Debug)]
+struct Keeping(ScriptedModel, Arc<Mutex<Vec<Body>>>);
+
+#[async_trait]
+impl LanguageModel for Keeping {
+    fn profile(&self) -> &ModelProfile {
+        self.0.profile()
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        Box::new(MessagesEncoder::new(self.0.profile().clone()))
+    }
+
+    async fn stream(&self, body: Body, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        self.1.lock().unwrap().push(body.clone());
+        self.0.stream(body, cancel).await
+    }
+}
+
+#[test]
+fn bodies_of_a_session_share_the_buffers_of_old_entries() {
+    block(async {
+        let bodies = Arc::<Mutex<Vec<Body>>>::default();
+        let look = || Reply::text("Looking.").call("look", r#"{"what":"a"}"#);
+        let model = ScriptedModel::new(vec![look(), look(), Reply::text("Seen."), Reply::text("Again.")]);
+        let mut config =
+            HarnessConfig::new(Arc::new(Keeping(model, bodies.clone())), Arc::new(Points::default()));
+        config.tools = tools(&Effects::default());
+        let session = Harness::new(config).session(id());
+        for text in ["first", "second"] {
+            session.send(text).await.unwrap().finish().await.unwrap();
+        }
+        let bodies = bodies.lock().unwrap();
+        assert_eq!(bodies.len(), 4);
+        for pair in bodies.windows(2) {
+            let places = |body: &Body| {
+                body.buffers().map(|bytes| (bytes.as_ptr() as usize, bytes.len())).collect::<Vec<_>>()
+            };
+            let (old, new) = (places(&pair[0]), places(&pair[1]));
+            let shared = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+            // All but the tail behind the last entry: the brackets that close the conversation, and the settings.
+            let conversation: usize = old[..shared].iter().map(|(_, len)| len).sum();
+            let end = pair[0].to_vec().windows(15).rposition(|at| at == b"}],\"max_tokens\"").unwrap();
+            assert!(conversation + 4 >= end, "{conversation} of {end} bytes are the very same buffers");
+        }
+    });
 }
