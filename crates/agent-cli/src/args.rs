@@ -127,7 +127,8 @@ pub(crate) struct DecodeArgs {
     /// The provider's format
     #[arg(long)]
     pub(crate) format: String,
-    /// Standard input is a JSON object {"chunks_hex": [...], "end": "eof"}: network reads in order
+    /// Standard input is a JSON object {"chunks_hex": [...], "end": "eof"}: network reads in order. How the body ended is for
+    /// the record: an answer without its last event is interrupted either way
     #[arg(long)]
     pub(crate) chunks: bool,
     /// The HTTP status of the response

@@ -1,7 +1,7 @@
 //! Puts an agent together from what the command line says.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
@@ -21,6 +21,8 @@ const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
 /// blacked out.
 const LOCAL_KEY: &str = "no-key-for-a-server-on-this-machine";
+const PLACE: &str = "The workspace is ";
+const PLACE_END: &str = ". Paths are relative to it.";
 /// The file that a store keeps its sessions in.
 const DATABASE: &str = "sessions.db";
 
@@ -65,20 +67,21 @@ pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliErro
 
 /// What the model is told of its workspace. A session keeps it, like all of its system prompt.
 fn place(workspace: &Path) -> String {
-    format!("The workspace is {}. Paths are relative to it.", workspace.display())
+    format!("{PLACE}{}{PLACE_END}", workspace.display())
 }
 
 /// Refuses to go on with a session in another directory than it began in: its paths and what it read would be wrong.
 pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<(), CliError> {
-    let Some(store) = stored(args.data.data_dir.clone())? else { return Ok(()) };
+    let Some(store) = stored(&env::data_dir(args.data.data_dir.clone())?)? else { return Ok(()) };
     let Some(record) = store.load(id).await? else { return Ok(()) };
     let now = place(LocalSandbox::open(&args.cwd)?.path());
-    match record.meta.system.last() {
-        Some(began) if began.text() != now => {
-            Err(CliError::OtherWorkspace { session: id.clone(), began: began.text().to_owned() })
-        }
-        _ => Ok(()),
+    let began = record.meta.system.last().map_or("", |block| block.text());
+    if began == now {
+        return Ok(());
     }
+    let began =
+        began.strip_prefix(PLACE).and_then(|rest| rest.strip_suffix(PLACE_END)).unwrap_or("another program");
+    Err(CliError::OtherWorkspace { session: id.clone(), began: began.to_owned() })
 }
 
 fn model(args: &RunArgs, key: Option<String>) -> Result<AnthropicModel, CliError> {
@@ -109,10 +112,9 @@ fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {
 }
 
 /// The store of a command that only looks; `None` where nothing was ever stored, and nothing is created.
-pub(crate) fn stored(data_dir: Option<PathBuf>) -> Result<Option<SqliteStore>, CliError> {
-    let data = env::data_dir(data_dir)?;
+pub(crate) fn stored(data: &Path) -> Result<Option<SqliteStore>, CliError> {
     if !data.join(DATABASE).exists() {
         return Ok(None);
     }
-    Ok(Some(SqliteStore::open(&data)?))
+    Ok(Some(SqliteStore::open(data)?))
 }

@@ -44,10 +44,10 @@ pub(crate) enum CliError {
     Harness(#[from] HarnessError),
     #[error("the message is blank; say what the agent is to do")]
     BlankPrompt,
-    #[error("there is no session {0}; `agent sessions list` shows those there are")]
-    NoSession(SessionId),
+    #[error("there is no session {session} in {}; `agent sessions list` shows those there are, --data-dir looks elsewhere", data.display())]
+    NoSession { session: SessionId, data: PathBuf },
     #[error(
-        "session {session} began elsewhere ({began}); go on there with --cwd, or begin another session for this directory"
+        "session {session} began in {began}; go on there with --cwd, or begin another session for this directory"
     )]
     OtherWorkspace { session: SessionId, began: String },
     #[error(transparent)]
@@ -90,21 +90,21 @@ impl CliError {
             | Self::Format { .. }
             | Self::Header { .. }
             | Self::KeepNotEmpty(_)
+            | Self::Provider(_)
+            | Self::NoSession { .. }
+            | Self::Chunks { .. }
+            | Self::Hex { .. }
             | Self::NoDataDir => 2,
             Self::Runtime(_)
             | Self::File { .. }
             | Self::Output(_)
             | Self::Input(_)
-            | Self::Provider(_)
             | Self::Sandbox(_)
             | Self::Tools(_)
             | Self::Build(_)
             | Self::Store(_)
             | Self::Harness(_)
-            | Self::NoSession(_)
             | Self::History(_)
-            | Self::Chunks { .. }
-            | Self::Hex { .. }
             | Self::Corpus(_)
             | Self::Json(_)
             | Self::Sim(_) => 1,

@@ -26,7 +26,8 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// A fresh encoder. A session owns one and keeps it, so that bytes once sent stay the same bytes.
     fn encoder(&self) -> Box<dyn Encoder>;
 
-    /// Sends a request body and returns the answer as it arrives.
+    /// Sends a request body and returns the answer as it arrives: [`ModelEvent::Start`], deltas with a
+    /// [`ModelEvent::Part`] for each completed block, [`ModelEvent::Usage`], and [`ModelEvent::Finish`] last.
     ///
     /// Errors before the first event are returned here; later ones come as the last item of the stream. A
     /// stream that ends without [`ModelEvent::Finish`] was interrupted.
@@ -363,9 +364,17 @@ impl ResponseBuilder {
     }
 
     /// The answer, or `None` when no finish arrived.
-    pub fn finish(self) -> Option<Response> {
-        let finish = self.finish?;
+    ///
+    /// Words that came as deltas only, without the part that completes their block, are kept at the end.
+    pub fn finish(mut self) -> Option<Response> {
+        let finish = self.finish.take()?;
+        self.keep_open_text();
         Some(Response { origin: self.origin, parts: self.parts, finish, usage: self.usage })
+    }
+
+    fn keep_open_text(&mut self) {
+        let open = std::mem::take(&mut self.open_text);
+        self.parts.extend(open.into_iter().filter_map(|(_, text)| AssistantPart::text(text)));
     }
 
     /// What can be kept of an answer that was cut off: complete and partial text. Calls are not kept, because
@@ -376,8 +385,7 @@ impl ResponseBuilder {
             AssistantPart::Reasoning(Reasoning { seal, .. }) => seal.is_some(),
             AssistantPart::ToolCall(_) => false,
         });
-        let open = std::mem::take(&mut self.open_text);
-        self.parts.extend(open.into_iter().filter_map(|(_, text)| AssistantPart::text(text)));
+        self.keep_open_text();
         let finish = Finish { kind: FinishKind::Other, raw: raw.to_owned() };
         Response { origin: self.origin, parts: self.parts, finish, usage: self.usage }
     }
@@ -430,6 +438,16 @@ mod tests {
         assert!(fold.clone().finish().is_none());
         let kept: Vec<_> = fold.partial("aborted").parts;
         assert_eq!(kept, [AssistantPart::text("done").unwrap(), AssistantPart::text("half a sen").unwrap()]);
+    }
+
+    #[test]
+    fn words_that_came_as_deltas_only_are_not_lost() {
+        let mut fold = ResponseBuilder::default();
+        let finish = Finish { kind: FinishKind::Stop, raw: "stop".into() };
+        for event in [delta(0, "he"), delta(0, "llo"), ModelEvent::Finish(finish)] {
+            fold.take(&event);
+        }
+        assert_eq!(fold.finish().unwrap().parts, [AssistantPart::text("hello").unwrap()]);
     }
 
     #[test]

@@ -188,6 +188,10 @@ fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Diagnostic> {
         let why = format!("the session began with {}; with {model} the prompt cache begins anew", meta.model);
         changes.push(Diagnostic { what: "model".into(), why });
     }
+    if meta.system != config.system {
+        let why = "the session keeps the system prompt it began with; begin another session for the new one";
+        changes.push(Diagnostic { what: "system".into(), why: why.into() });
+    }
     let now = config.tools.cards();
     let same = |(old, new): (&ToolCard, &ToolCard)| {
         old.name() == new.name() && old.input_schema() == new.input_schema()

@@ -176,7 +176,7 @@ impl AskRequest {
 
     /// The person refuses; the words for the model, with the person's own if any.
     pub fn deny(self, words: Option<&str>) -> String {
-        let said = words.map_or_else(String::new, |words| format!(" They say: {words}"));
+        let said = words.map_or_else(String::new, |words| format!(" They say: {words:?}."));
         format!(
             "User denied `{}`; it was not run.{said} Do not repeat the call; find another way or ask what they want.",
             self.tool

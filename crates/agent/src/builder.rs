@@ -115,6 +115,8 @@ impl<M> AgentBuilder<M> {
     }
 
     /// When a turn ends although the model would go on; 40 steps or the tool `complete` when not given.
+    ///
+    /// It replaces both. To keep them beside your own: `step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL)).or(mine)`.
     pub fn stop(mut self, stop: impl StopCondition + 'static) -> Self {
         self.parts.stop = Some(Arc::new(stop));
         self

@@ -45,21 +45,24 @@
 mod builder;
 
 pub use agent_core::{
-    ActionOutcome, Cancel, CardError, Event, EventBody, History, IdError, LanguageModel, ModelError,
-    ModelErrorKind, ModelProfile, ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason,
-    Thinking, ToolOutput, Usage, UserMessage,
+    ActionCall, ActionOutcome, COMPLETE_TOOL, CallId, Cancel, CardError, Diagnostic, EntryId, Event,
+    EventBody, Finish, FinishKind, History, IdError, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
+    ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Usage,
+    UserMessage,
 };
 pub use agent_harness::{
     AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run,
     Session, SystemClock, TurnEnd,
 };
-#[cfg(feature = "sqlite")]
-pub use agent_store::SqliteStore;
 pub use agent_store::{MemoryStore, Store, StoreError};
+#[cfg(feature = "sqlite")]
+pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, AskRequest, Call, Concurrency, Json, OutputCap, PermissionDecision, PermissionMode,
-    PermissionRule, Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetError,
+    PermissionRule, Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetBuilder,
+    ToolSetError, ToolTraits,
 };
+pub use agent_turn::stop::DEFAULT_STEPS;
 pub use agent_turn::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]

@@ -130,10 +130,9 @@ async fn claims(
     end: &TurnEnd,
 ) -> Result<Vec<Claim>, CliError> {
     let id = SessionId::new(SESSION)?;
-    let Some(store) = assemble::stored(Some(place.data.clone()))? else {
-        return Err(CliError::NoSession(id));
-    };
-    let Some(record) = store.load(&id).await? else { return Err(CliError::NoSession(id)) };
+    let missing = || CliError::NoSession { session: id.clone(), data: place.data.clone() };
+    let store = assemble::stored(&place.data)?.ok_or_else(missing)?;
+    let record = store.load(&id).await?.ok_or_else(missing)?;
     let (history, repairs) = History::load(&record.entries)?;
     let steps: Vec<&StepRecord> = history.entries().iter().filter_map(step).collect();
     let tests: Vec<bool> = steps.iter().flat_map(|step| step.pairs()).filter_map(test_run).collect();

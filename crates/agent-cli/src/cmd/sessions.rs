@@ -7,12 +7,13 @@ use agent::{SessionId, Store};
 use agent_core::{Entry, History};
 
 use crate::args::{ListArgs, ShowArgs};
-use crate::assemble;
 use crate::error::CliError;
 use crate::show::{plain, short, usage_line};
+use crate::{assemble, env};
 
 pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
-    let sessions = match assemble::stored(args.data.data_dir)? {
+    let data = env::data_dir(args.data.data_dir)?;
+    let sessions = match assemble::stored(&data)? {
         Some(store) => store.sessions().await?,
         None => Vec::new(),
     };
@@ -42,15 +43,17 @@ pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
         )?;
     }
     if sessions.is_empty() && !args.json {
-        writeln!(out, "No sessions yet. `agent run \"…\"` begins one; `agent demo` shows one.")?;
+        writeln!(out, "No sessions in {} yet. `agent run \"…\"` begins one.", data.display())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn show(args: ShowArgs) -> Result<ExitCode, CliError> {
     let id = SessionId::new(args.id)?;
-    let Some(store) = assemble::stored(args.data.data_dir)? else { return Err(CliError::NoSession(id)) };
-    let Some(record) = store.load(&id).await? else { return Err(CliError::NoSession(id)) };
+    let data = env::data_dir(args.data.data_dir)?;
+    let missing = || CliError::NoSession { session: id.clone(), data: data.clone() };
+    let store = assemble::stored(&data)?.ok_or_else(missing)?;
+    let record = store.load(&id).await?.ok_or_else(missing)?;
     let mut out = stdout();
     if args.json {
         for event in store.events(&id, 0).await? {
@@ -64,6 +67,10 @@ pub(crate) async fn show(args: ShowArgs) -> Result<ExitCode, CliError> {
     }
     for entry in history.entries() {
         show_entry(&mut out, entry)?;
+    }
+    let listed = store.sessions().await?.into_iter().flatten().find(|line| line.id == id);
+    if let Some(reason) = listed.and_then(|line| line.terminal) {
+        writeln!(out, "\n(the last turn ended as {reason})")?;
     }
     if record.checkpoint.turn.is_some() {
         writeln!(out, "\n(a turn is open: `agent run --session {id} \"…\"` takes it up)")?;

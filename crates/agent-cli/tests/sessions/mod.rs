@@ -8,7 +8,7 @@ use crate::support::{Home, json_lines, types};
 async fn list_and_show() {
     let home = Home::new();
     let none = home.agent(&["sessions", "list"]).await;
-    insta::assert_snapshot!(none.stdout, @r#"No sessions yet. `agent run "…"` begins one; `agent demo` shows one."#);
+    insta::assert_snapshot!(home.placeless(&none.stdout), @r#"No sessions in DATA yet. `agent run "…"` begins one."#);
     assert!(!home.data().exists(), "looking creates nothing");
 
     let sim =
@@ -32,6 +32,8 @@ async fn list_and_show() {
     • glob({"pattern":"*"})
       ✓ No file fits `*`, hidden and ignored files included. Try a wider pattern such as `**/*name*`.
     Nothing here.
+
+    (the last turn ended as done)
     "#);
     let events = home.agent(&["sessions", "show", "first", "--json"]).await;
     assert_eq!(types(&json_lines(&events.stdout)).last(), Some(&"session.waiting"));

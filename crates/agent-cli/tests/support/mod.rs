@@ -35,6 +35,11 @@ impl Home {
         self.dir.path().join("data")
     }
 
+    /// A text without the place of this test's data.
+    pub(crate) fn placeless(&self, text: &str) -> String {
+        text.replace(&self.data().display().to_string(), "DATA")
+    }
+
     /// `agent` with these arguments, nothing of the user's environment but the search path, and no terminal.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));

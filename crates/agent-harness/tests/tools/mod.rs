@@ -105,7 +105,7 @@ fn a_person_decides() {
     "#);
     insta::assert_snapshot!(check(Answer::Deny(Some("not now".into()))), @r#"
     ["asked put({\"what\":\"a\"})"]
-    step: put -> User denied `put`; it was not run. They say: not now Do not repeat the call; find another way or ask what they want.
+    step: put -> User denied `put`; it was not run. They say: "not now". Do not repeat the call; find another way or ask what they want.
     "#);
     insta::assert_snapshot!(check(Answer::Nobody), @r#"
     ["asked put({\"what\":\"a\"})"]

@@ -169,7 +169,7 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
     assert_eq!(check(|_| {}), (true, vec![]));
     let other_words =
         |config: &mut HarnessConfig| config.system = vec![SystemBlock::new("Other words.").unwrap()];
-    assert_eq!(check(other_words), (true, vec![]), "the stored prompt is sent");
+    assert_eq!(check(other_words), (true, vec!["system".to_owned()]), "the stored prompt is sent");
     assert_eq!(check(|config| config.tools = ToolSet::default()), (false, vec!["tools".to_owned()]));
     let other_model = |config: &mut HarnessConfig| {
         let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]).by_history();
