@@ -270,7 +270,7 @@ const SPENT: &[&str] = &["usage limit", "spend limit", "spending limit", "spend 
 const NO_CREDIT: &[&str] = &["credit balance is too low", "reached your specified api usage limits"];
 const KEY_STARTS: &[&str] = &["sk-", "Bearer "];
 const SHORTEST_KEY: usize = 5;
-const QUOTE: usize = 200;
+pub(crate) const QUOTE: usize = 200;
 const LONGEST_MESSAGE: usize = 500;
 
 #[cfg(test)]

@@ -51,6 +51,25 @@ async fn decode_takes_chunks_status_and_headers() {
 }
 
 #[tokio::test]
+async fn a_stream_of_another_format_is_named_as_such() {
+    let other = "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n";
+    let decoded = decode(&[], other.as_bytes()).await;
+    assert_eq!(
+        (&decoded["error"]["kind"], &decoded["error"]["retryable"]),
+        (&json!("protocol"), &json!(false))
+    );
+    assert!(
+        decoded["error"]["message"].as_str().unwrap().contains("check that the address speaks the format")
+    );
+    let cut = "data: {\"type\":\"future_event\"}\n\ndata: {\"type\":\"ping\"}\n\n";
+    assert_eq!(
+        decode(&[], cut.as_bytes()).await["error"]["kind"],
+        "interrupted",
+        "one known event is enough"
+    );
+}
+
+#[tokio::test]
 async fn decode_refuses_what_it_cannot_do() {
     let check = async |args: &[&str], input: &str| {
         let output = Home::new().agent_fed(&[&["wire", "decode"], args].concat(), input.as_bytes()).await;

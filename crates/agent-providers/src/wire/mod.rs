@@ -8,10 +8,10 @@ mod opening;
 
 use std::fmt;
 
-use agent_core::{ModelError, ModelErrorKind, ModelEvent};
+use agent_core::{ModelError, ModelErrorKind, ModelEvent, floor_boundary};
 use serde::de::IgnoredAny;
 
-use crate::classify::{ResponseHead, classify, protocol, with_encoding};
+use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_encoding};
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 use json::mended;
@@ -54,6 +54,16 @@ pub struct StreamDecoder {
     opening: Opening,
     /// Grows with each event, and with each piece of a plain body; comments and blanks leave it.
     progress: u64,
+    /// The first event, as long as none was of a type this format has.
+    stranger: Stranger,
+}
+
+/// Whether anything of this format was seen.
+#[derive(Debug)]
+enum Stranger {
+    NoEvent,
+    First(String),
+    Known,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +93,8 @@ pub(crate) trait Codec: fmt::Debug + Send {
 /// How far an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
+    /// An event of a type that the format does not have; it is skipped.
+    Unknown,
     More,
     Complete,
 }
@@ -125,7 +137,15 @@ impl StreamDecoder {
     pub fn with_event_limit(format: WireFormat, names: ToolNames, limit: usize) -> Self {
         let frames = SseFrames::with_limit(limit);
         let codec = format.codec(names);
-        Self { frames, codec, state: State::Open, bytes: 0, opening: Opening::Blank, progress: 0 }
+        Self {
+            frames,
+            codec,
+            state: State::Open,
+            bytes: 0,
+            opening: Opening::Blank,
+            progress: 0,
+            stranger: Stranger::NoEvent,
+        }
     }
 
     /// Takes the next bytes, cut anywhere.
@@ -203,6 +223,12 @@ impl StreamDecoder {
 
     /// Why an answer that ended here is no whole one.
     fn ended(&self) -> ModelError {
+        if let Stranger::First(event) = &self.stranger {
+            return protocol(
+                "no event of the answer is of this format; check that the address speaks it",
+                event,
+            );
+        }
         match self.opening.foreign().filter(|_| self.progress == 0) {
             Some(first) => {
                 protocol("the answer is neither an event stream nor JSON", &String::from_utf8_lossy(first))
@@ -231,7 +257,8 @@ impl StreamDecoder {
         let progress = self.codec.event(&frame.event, &Json { text: &text, lone }, &mut events);
         out.extend(events.into_iter().map(Ok));
         match progress {
-            Ok(Progress::More) => {}
+            Ok(Progress::Unknown) => self.stranger.unknown(data),
+            Ok(Progress::More) => self.stranger = Stranger::Known,
             Ok(Progress::Complete) => self.state = State::Complete,
             Err(error) => self.fail(error, out),
         }
@@ -243,6 +270,14 @@ impl StreamDecoder {
         out.extend(events.into_iter().map(Ok));
         out.push(Err(error));
         self.state = State::Failed;
+    }
+}
+
+impl Stranger {
+    fn unknown(&mut self, event: &str) {
+        if matches!(self, Self::NoEvent) {
+            *self = Self::First(event[..floor_boundary(event, QUOTE)].to_owned());
+        }
     }
 }
 

@@ -261,7 +261,10 @@ impl Codec for MessagesCodec {
             _ if event.error.is_some() => {
                 return Err(classify(&ResponseHead::unknown(), json.text.as_bytes()));
             }
-            unknown => tracing::debug!(unknown, "an event of an unknown type is skipped"),
+            unknown => {
+                tracing::debug!(unknown, "an event of an unknown type is skipped");
+                return Ok(Progress::Unknown);
+            }
         }
         Ok(Progress::More)
     }
