@@ -32,6 +32,7 @@ impl Asker for TerminalAsker {
 
 /// Everything that decides what would happen: a path or a command alone does not.
 fn question(tool: &str, subject: &str, input: &str, reason: &str) -> String {
+    // Input that is no object has no fields, and is then the subject itself.
     let fields: BTreeMap<String, Value> = serde_json::from_str(input).unwrap_or_default();
     let mut text = String::from("\n");
     for (name, value) in fields {

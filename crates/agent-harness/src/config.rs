@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::{COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, SystemBlock};
 use agent_store::Store;
 use agent_tools::{Permissions, ToolSet};
-use agent_turn::{StopCondition, StopConditionExt, step_count, stop::DEFAULT_STEPS, tool_called};
+use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::{Asker, Clock, NobodyToAsk, Session, SystemClock};
 

@@ -1,8 +1,6 @@
 //! Failures of the harness itself; a model's or a tool's failure is an outcome of the turn, not one of these.
 
-use agent_core::EmptyMessage;
-use agent_core::UnreadableEntry;
-use agent_core::{HistoryError, SessionId};
+use agent_core::{EmptyMessage, HistoryError, SessionId, UnreadableEntry};
 use agent_store::StoreError;
 use agent_turn::{Misuse, RestoreError};
 

@@ -1,9 +1,8 @@
 //! A session as loaded by the worker that holds its lease.
 
-use agent_core::Repair;
 use agent_core::{
     Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, ModelProfile, RawJson,
-    Revision, SessionId, SessionMeta, Slots, TerminalReason, ToolCard, Usage,
+    Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, ToolCard, Usage,
 };
 use agent_store::Lease;
 use agent_tools::SlotsHandle;

@@ -43,12 +43,6 @@ pub struct TurnEnd {
     pub error: Option<ModelError>,
 }
 
-impl TurnEnd {
-    pub(crate) fn new(turn: TurnId, reason: TerminalReason) -> Self {
-        Self { turn, reason, text: String::new(), steps: 0, usage: Usage::default(), error: None }
-    }
-}
-
 impl Run {
     pub(crate) fn new(
         work: impl Future<Output = Outcome> + Send + 'static,

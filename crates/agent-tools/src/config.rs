@@ -7,8 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::CardError;
-use agent_core::{RawJson, ToolCard, ToolOutput};
+use agent_core::{CardError, RawJson, ToolCard, ToolOutput};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::CardError;
-use agent_core::ToolCard;
+use agent_core::{CardError, ToolCard};
 
 use crate::Tool;
 

@@ -27,10 +27,13 @@
 
 mod machine;
 mod report;
-pub mod stop;
+mod stop;
 mod want;
 
 pub use machine::{FORMAT, Misuse, RestoreError, Turn};
 pub use report::Report;
-pub use stop::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
+pub use stop::{
+    DEFAULT_STEPS, Or, StepCount, Stop, StopCondition, StopConditionExt, StopCx, ToolCalled, step_count,
+    tool_called,
+};
 pub use want::Want;

@@ -62,8 +62,7 @@ pub use agent_tools::{
     PermissionRule, Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetBuilder,
     ToolSetError, ToolTraits,
 };
-pub use agent_turn::stop::DEFAULT_STEPS;
-pub use agent_turn::{Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
+pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
 pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};

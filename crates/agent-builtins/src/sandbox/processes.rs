@@ -46,6 +46,7 @@ impl Process {
         let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return };
         // The handle first: what is looked up afterwards is the process it holds, or another began later.
         if look_up(self.number).is_some_and(|now| now.start == self.start) {
+            // It may have ended since, which is what the signal is for.
             let _ = pidfd_send_signal(&handle, signal);
         }
     }
@@ -58,6 +59,7 @@ impl Process {
         reason = "the process table is a folder of files that no sandbox holds"
     )]
     fn part(&self, name: &str) -> Vec<u8> {
+        // A process that has ended, or is not ours to look at, has nothing to show.
         std::fs::read(format!("/proc/{}/{name}", self.number)).unwrap_or_default()
     }
 }

@@ -52,11 +52,12 @@ impl Drive {
         span.record("reason", tracing::field::display(&reason));
         span.record("steps", self.turn.steps());
         TurnEnd {
+            turn: self.turn.id(),
+            reason,
             text: self.last_words(),
             steps: self.turn.steps(),
             usage: self.spent.clone(),
             error: self.error.clone(),
-            ..TurnEnd::new(self.turn.id(), reason)
         }
     }
 

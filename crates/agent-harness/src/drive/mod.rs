@@ -38,6 +38,8 @@ pub(crate) struct Drive {
     error: Option<ModelError>,
     /// Tokens of this run's model calls, failed ones included.
     spent: Usage,
+    /// Tokens of the last model call, until a commit records them: also of one that failed or was stopped.
+    unrecorded: Option<Usage>,
     /// The span of the step at work.
     step_span: tracing::Span,
 }
@@ -75,6 +77,7 @@ impl Drive {
             unrun: Vec::new(),
             error: None,
             spent: Usage::default(),
+            unrecorded: None,
             step_span: tracing::Span::none(),
         };
         drive.tell_opening(repairs, changes, created);
@@ -97,7 +100,7 @@ impl Drive {
     /// Drives until the turn ends or parks. A message that could not join the open turn begins a turn of its own.
     pub(crate) async fn run(&mut self) -> Result<TurnEnd, HarnessError> {
         if self.recovered.reports.is_empty() {
-            self.write(None).await?;
+            self.write().await?;
         } else {
             // A commit would empty the journal before its results are in the history.
             self.live.journal(&self.config, &mut self.out, &[]).await?;
@@ -110,7 +113,7 @@ impl Drive {
             self.turn = Turn::new(TurnId::after(self.live.last_turn));
             self.error = None;
             self.open_turn()?;
-            self.write(None).await?;
+            self.write().await?;
         }
     }
 
@@ -150,8 +153,7 @@ impl Drive {
         );
         let call = model::call(&self.config, &mut self.live, &mut self.out, &self.cancel);
         let called = call.instrument(span).await;
-        self.spent += &called.usage;
-        self.live.usage += &called.usage;
+        self.pay(&called.usage);
         if let Report::Failed(error) = &called.report {
             self.error = Some(error.clone());
             let (kind, message) = (error.kind, error.message.clone());
@@ -191,7 +193,7 @@ impl Drive {
         }
         match (step, self.turn.poll()) {
             (Some(step), _) => self.commit_step(at, step).await,
-            (None, Want::End(_) | Want::Park(_)) => self.write(None).await,
+            (None, Want::End(_) | Want::Park(_)) => self.write().await,
             (None, Want::Prepare(_) | Want::Model | Want::Tools(_)) => Ok(()),
         }
     }
@@ -201,24 +203,32 @@ impl Drive {
         self.out.step = Some(at);
         self.tell_unrun(&step);
         let entry = self.live.push(Entry::Step(step))?;
-        self.out.stage(EventBody::StepCompleted { entry, finish, usage: usage.clone() });
+        self.out.stage(EventBody::StepCompleted { entry, finish, usage });
         if let Want::Prepare(next) = self.turn.poll() {
             self.out.step = Some(next);
             self.out.stage(EventBody::StepStarted {});
         }
         self.recovered.lost.clear();
-        self.write(Some(&usage)).await
+        self.write().await
+    }
+
+    /// Counts a model call, whatever came of it (requirement M6).
+    fn pay(&mut self, usage: &Usage) {
+        self.spent += usage;
+        self.live.usage += usage;
+        self.unrecorded = (*usage != Usage::default()).then(|| usage.clone());
     }
 
     /// One atomic write of everything new, with the events that follow from what the turn wants now.
-    async fn write(&mut self, usage: Option<&Usage>) -> Result<(), HarnessError> {
+    async fn write(&mut self) -> Result<(), HarnessError> {
         self.tell_end();
         let terminal = match self.turn.poll() {
             Want::End(reason) => Some(reason.clone()),
             Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::Park(_) => None,
         };
         let turn = if terminal.is_some() { None } else { Some(self.turn.save()?) };
-        let write = Write { turn, usage, terminal: terminal.as_ref() };
+        let usage = self.unrecorded.take();
+        let write = Write { turn, usage: usage.as_ref(), terminal: terminal.as_ref() };
         self.live.commit(&self.config, &mut self.out, write).await
     }
 }

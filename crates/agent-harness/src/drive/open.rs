@@ -1,10 +1,11 @@
 //! How a run begins: a new turn for a message, or an open one taken up with its journal.
 
-use agent_core::Repair;
-use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, UserMessage};
+use std::collections::BTreeSet;
+
+use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, Repair, UserMessage};
 use agent_turn::{Report, Turn, Want};
 
-use super::Drive;
+use super::{Drive, Recovered};
 use crate::HarnessError;
 use crate::live::Open;
 
@@ -54,16 +55,17 @@ impl Drive {
             self.waiting = None;
         }
         let was_parked = matches!(self.turn.poll(), Want::Park(_));
-        let recovered = &mut self.recovered;
-        // A parked turn holds its response itself.
-        recovered.has_response = was_parked;
-        recovered.reports.extend(was_parked.then_some(Report::Resume));
+        let mut recovered = Recovered {
+            // A parked turn holds its response itself.
+            has_response: was_parked,
+            reports: was_parked.then_some(Report::Resume).into_iter().collect(),
+            lost: BTreeSet::new(),
+        };
         for record in open.journal {
             match record {
                 JournalRecord::Response(pending) => {
                     // It was paid for in the other process, and no commit has counted it yet.
-                    self.live.usage += &pending.response().usage;
-                    self.spent += &pending.response().usage;
+                    self.pay(&pending.response().usage);
                     recovered.reports.extend([Report::Prepared, Report::Response(pending)]);
                     recovered.has_response = true;
                 }
@@ -79,6 +81,7 @@ impl Drive {
                 }
             }
         }
+        self.recovered = recovered;
         Ok(())
     }
 

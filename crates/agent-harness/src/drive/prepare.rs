@@ -19,7 +19,7 @@ impl Drive {
             return Ok(());
         }
         self.push_waiting()?;
-        self.write(None).await
+        self.write().await
     }
 
     pub(super) fn push_waiting(&mut self) -> Result<(), HarnessError> {

@@ -122,6 +122,28 @@ fn failed_calls_end_the_turn_and_leave_the_session_usable() {
 }
 
 #[test]
+fn a_failed_call_is_recorded_as_paid() {
+    block(async {
+        let mut paid = 0;
+        for events in 0..6 {
+            let failure =
+                Failure::After { events, error: ModelError::new(ModelErrorKind::Overloaded, "busy") };
+            let model = ScriptedModel::new(vec![Reply::text("hello there")]).failing(0, failure);
+            let agent = Agent::with(model, Points::default(), Effects::default());
+            let (_, end) = agent.say("a").await;
+            let rows = agent_store::Store::usage(&agent.store, &id()).await.unwrap();
+            let expect = (end.usage.total_input() > 0).then_some(end.usage.total_input());
+            assert_eq!(
+                rows.iter().map(|(_, usage)| usage.total_input()).collect::<Vec<_>>(),
+                Vec::from_iter(expect)
+            );
+            paid += usize::from(expect.is_some());
+        }
+        assert!(paid > 0, "some of the calls failed after their tokens were known");
+    });
+}
+
+#[test]
 fn the_step_limit_ends_a_turn() {
     block(async {
         let replies = (0..50).map(|n| Reply::tool("look", format!(r#"{{"what":"{n}"}}"#))).collect();

@@ -285,8 +285,10 @@ fn given_input(raw: &RawValue) -> String {
 
 /// A compaction block grows field by field: texts are appended, other values replaced, null says nothing.
 fn merge(start: &str, merged: &mut Vec<(String, String)>, raw: &Json<'_>) {
-    let delta = Fields::read(raw.text).unwrap_or_default();
-    let begun = Fields::read(start).unwrap_or_default();
+    let (Some(delta), Some(begun)) = (Fields::read(raw.text), Fields::read(start)) else {
+        tracing::warn!("a piece of a compaction block cannot be read; it is missing in what is kept");
+        return;
+    };
     for (key, value) in delta.0.into_iter().filter(|(key, value)| key != "type" && value.get() != "null") {
         let known = merged.iter().position(|(name, _)| *name == key);
         let before = match known.and_then(|at| merged.get(at)) {

@@ -4,9 +4,8 @@ mod wire;
 
 use std::borrow::Cow;
 
-use agent_core::Repair;
 use agent_core::{
-    AssistantPart, CallId, Diagnostic, Entry, EntryId, History, ModelEvent, Note, NoteKind, RawJson,
+    AssistantPart, CallId, Diagnostic, Entry, EntryId, History, ModelEvent, Note, NoteKind, RawJson, Repair,
     RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
     UserMessage, UserPart,
 };
