@@ -30,13 +30,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod classify;
-pub mod decoded;
+mod classify;
+mod decoded;
 #[cfg(feature = "http")]
-pub mod http;
-pub mod names;
-pub mod sse;
-pub mod wire;
+mod http;
+mod names;
+mod sse;
+mod wire;
 
 pub use classify::{ResponseHead, classify};
 pub use decoded::{Decoded, decode_response};
