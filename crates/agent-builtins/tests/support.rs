@@ -120,6 +120,7 @@ fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
         id: CallId::new("call").unwrap(),
         name: tool.card().name().to_owned(),
         input: ToolInput::Json(input.clone()),
+        data: None,
     };
     let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
     let Verdict::Allow(permit) = bypass.check(tool, &call, input) else { panic!("bypass allows") };

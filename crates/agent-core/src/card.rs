@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RawJson, Text};
+use crate::{ProviderData, RawJson, Text};
 
 /// The tool whose call completes the work (requirement L5): the turn then ends as completed.
 pub const COMPLETE_TOOL: &str = "complete";
@@ -19,6 +19,11 @@ pub struct ToolCard {
     description: String,
     /// Invariant: canonical (keys sorted, no white space) and an object.
     input_schema: RawJson,
+    /// What one provider is told besides. Invariant: an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<ProviderData>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hosted: bool,
 }
 
 /// Whether and which tool the model must call.
@@ -49,6 +54,12 @@ pub enum CardError {
         "the input schema of {tool:?} is not a JSON object; describe the input as an object with properties"
     )]
     Schema {
+        /// The tool.
+        tool: String,
+    },
+    /// What a provider is told of the tool is not an object.
+    #[error("what {tool:?} tells its provider is not a JSON object; give the fields of the tool's entry")]
+    Data {
         /// The tool.
         tool: String,
     },
@@ -90,7 +101,23 @@ impl ToolCard {
         if !canonical.is_object() {
             return Err(CardError::Schema { tool: name });
         }
-        Ok(Self { name, description: description.into(), input_schema: canonical })
+        Ok(Self { name, description: description.into(), input_schema: canonical, data: None, hosted: false })
+    }
+
+    /// A tool that a provider runs itself, such as its web search: `data` is its whole entry in the list of tools.
+    ///
+    /// It means nothing to other providers, and nothing of it is ever executed here.
+    pub fn hosted(name: impl Into<String>, data: ProviderData) -> Result<Self, CardError> {
+        let card = Self::new(name, "", &RawJson::empty_object())?;
+        Ok(Self { hosted: true, ..card.with_data(data)? })
+    }
+
+    /// The card with further fields of its entry in the list of tools (`strict`, `defer_loading`), for one provider.
+    pub fn with_data(self, data: ProviderData) -> Result<Self, CardError> {
+        if !data.json.is_object() {
+            return Err(CardError::Data { tool: self.name });
+        }
+        Ok(Self { data: Some(data), ..self })
     }
 
     /// The name the model calls.
@@ -103,8 +130,18 @@ impl ToolCard {
         &self.description
     }
 
-    /// JSON Schema of the input.
+    /// JSON Schema of the input; says nothing of a hosted tool.
     pub fn input_schema(&self) -> &RawJson {
         &self.input_schema
+    }
+
+    /// What one provider is told: further fields, or the whole entry of a hosted tool. An object.
+    pub fn data(&self) -> Option<&ProviderData> {
+        self.data.as_ref()
+    }
+
+    /// Whether the provider named in [`Self::data`] runs it.
+    pub fn is_hosted(&self) -> bool {
+        self.hosted
     }
 }

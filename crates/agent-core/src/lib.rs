@@ -38,7 +38,10 @@ mod json;
 mod mark;
 mod message;
 mod model;
+mod profile;
 mod record;
+mod response;
+mod settings;
 mod slots;
 mod step;
 mod terminal;
@@ -61,10 +64,12 @@ pub use message::{
     ProviderPart, Reasoning, Seal, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
 };
 pub use model::{
-    CacheProfile, Diagnostic, Encoded, Encoder, Finish, FinishKind, LanguageModel, ModelEvent, ModelProfile,
-    ModelRequest, ModelStream, Origin, RequestSettings, Response, ResponseBuilder, Thinking,
+    Diagnostic, Encoded, Encoder, LanguageModel, ModelEvent, ModelRequest, ModelStream, Origin, Outgoing,
 };
+pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use record::{Checkpoint, Commit, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary};
+pub use response::{Finish, FinishKind, Response, ResponseBuilder};
+pub use settings::{Effort, RequestSettings, ServiceTier, Thinking};
 pub use slots::{ReadExtent, ReadStamp, Slots, Todo, TodoStatus};
 pub use step::{MISSING_RESULT, PairingError, PendingStep, Repair, StepRecord};
 pub use terminal::{ParkKind, TerminalReason};

@@ -56,7 +56,8 @@ pub struct AssistantText {
 
 /// Thinking of a model.
 ///
-/// Without a seal it cannot be sent back to a provider that binds thinking.
+/// Without a seal it cannot be sent back to a provider that binds thinking; one that wants its own words back
+/// (`reasoning_content`) takes them without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "a message part, matched and built by codecs")]
 pub struct Reasoning {
@@ -86,6 +87,13 @@ pub enum Seal {
         /// The sealed data, byte for byte.
         data: String,
     },
+    /// Thinking that goes back as the whole item it came in: its id, its summary, its sealed data.
+    Item {
+        /// Whose item it is.
+        provider: String,
+        /// The item, byte for byte.
+        raw: RawJson,
+    },
 }
 
 /// A model's request to run a tool of ours.
@@ -98,6 +106,9 @@ pub struct ToolCall {
     pub name: String,
     /// What the model wrote.
     pub input: ToolInput,
+    /// What the provider attached (a thought signature, an item id, who called), for that provider only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<ProviderData>,
 }
 
 /// The input of a call as the model wrote it.
@@ -366,8 +377,12 @@ mod tests {
             ),
         );
         let input = raw(r#"{"z":12345678901234567890,"a":1.0,"u":"\u00e9"}"#);
-        let call =
-            ToolCall { id: CallId::new("c1").unwrap(), name: "f".into(), input: ToolInput::Json(input) };
+        let call = ToolCall {
+            id: CallId::new("c1").unwrap(),
+            name: "f".into(),
+            input: ToolInput::Json(input),
+            data: None,
+        };
         check(
             &AssistantPart::ToolCall(call),
             r#"{"tool_call":{"id":"c1","name":"f","input":{"json":{"z":12345678901234567890,"a":1.0,"u":"\u00e9"}}}}"#,

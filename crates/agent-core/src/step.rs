@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Finish, Origin};
-use crate::{AssistantPart, CallId, Response, ToolCall, ToolInput, ToolOutput, ToolResult, Usage};
+use crate::{
+    AssistantPart, CallId, Finish, Origin, Response, ToolCall, ToolInput, ToolOutput, ToolResult, Usage,
+};
 
 /// A finished step.
 ///
@@ -73,7 +74,7 @@ impl StepRecord {
     /// ```
     /// use agent_core::{AssistantPart, CallId, PairingError, Response, StepRecord, ToolCall, ToolInput};
     ///
-    /// let call = ToolCall { id: CallId::new("c1")?, name: "grep".into(), input: ToolInput::finished("{}") };
+    /// let call = ToolCall { id: CallId::new("c1")?, name: "grep".into(), input: ToolInput::finished("{}"), data: None };
     /// let said = Response::of(vec![AssistantPart::ToolCall(call)]);
     /// assert!(matches!(StepRecord::new(said, vec![]), Err(PairingError::Unanswered(_))));
     /// # Ok::<(), agent_core::IdError>(())
@@ -291,6 +292,7 @@ mod tests {
             id: id(name),
             name: "t".into(),
             input: ToolInput::finished(input),
+            data: None,
         })
     }
 

@@ -146,7 +146,8 @@ mod tests {
 
     fn step(n: usize) -> Entry {
         let id = CallId::new(format!("c{n}")).unwrap();
-        let call = ToolCall { id: id.clone(), name: "t".into(), input: ToolInput::finished("{}") };
+        let call =
+            ToolCall { id: id.clone(), name: "t".into(), input: ToolInput::finished("{}"), data: None };
         let said =
             Response::of(vec![AssistantPart::text(format!("s{n}")).unwrap(), AssistantPart::ToolCall(call)]);
         Entry::Step(

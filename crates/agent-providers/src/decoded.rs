@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::classify::{ResponseHead, with_encoding};
 use crate::names::ToolNames;
-use crate::wire::{Events, StreamDecoder, WireFormat, decode_body};
+use crate::wire::{Dialect, Events, StreamDecoder, decode_body};
 
 /// What a response says. A failed one still holds what arrived before the failure.
 ///
@@ -43,17 +43,17 @@ pub struct Decoded {
 /// use agent_providers::{ResponseHead, WireFormat, decode_response};
 ///
 /// let body = br#"{"id":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}"#;
-/// let answer = decode_response(WireFormat::Anthropic, &[body.to_vec()], &ResponseHead::unknown());
+/// let answer = decode_response(&WireFormat::Anthropic.into(), &[body.to_vec()], &ResponseHead::unknown());
 /// assert_eq!(answer.text, "hi");
 /// assert!(answer.error.is_none());
 /// ```
-pub fn decode_response<C: AsRef<[u8]>>(format: WireFormat, chunks: &[C], head: &ResponseHead<'_>) -> Decoded {
+pub fn decode_response<C: AsRef<[u8]>>(dialect: &Dialect, chunks: &[C], head: &ResponseHead<'_>) -> Decoded {
     let names = ToolNames::default();
     let events = if head.status.is_some_and(|status| status >= 300) {
         let body: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.as_ref()).copied().collect();
-        decode_body(format, &names, head, &body)
+        decode_body(dialect, &names, head, &body)
     } else {
-        let mut decoder = StreamDecoder::new(format, names);
+        let mut decoder = StreamDecoder::new(dialect, names);
         let mut events: Events = chunks.iter().flat_map(|chunk| decoder.push(chunk.as_ref())).collect();
         events.extend(decoder.finish());
         events
@@ -164,9 +164,10 @@ impl<'d> Failure<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WireFormat;
 
     fn decode(body: &str, head: &ResponseHead<'_>) -> Decoded {
-        decode_response(WireFormat::Anthropic, &[body], head)
+        decode_response(&WireFormat::Anthropic.into(), &[body], head)
     }
 
     #[test]
@@ -184,6 +185,7 @@ mod tests {
             id: agent_core::CallId::positional(0),
             name: "f".into(),
             input: ToolInput::Truncated("{\"a".into()),
+            data: None,
         };
         let text = serde_json::to_string(&Call(&call)).unwrap();
         assert_eq!(text, r#"{"id":"call_0","name":"f","input":"{\"a","state":"truncated"}"#);
@@ -195,9 +197,9 @@ mod tests {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = [header("Content-Type", content_type), header("Content-Encoding", encoding)];
         let head = ResponseHead { status: Some(200), headers: &headers, ..ResponseHead::unknown() };
-        let whole = decode_response(WireFormat::Anthropic, &[body], &head);
+        let whole = decode_response(&WireFormat::Anthropic.into(), &[body], &head);
         let bytes: Vec<&[u8]> = body.chunks(1).collect();
-        let cut = decode_response(WireFormat::Anthropic, &bytes, &head);
+        let cut = decode_response(&WireFormat::Anthropic.into(), &bytes, &head);
         assert_eq!(serde_json::to_string(&whole).unwrap(), serde_json::to_string(&cut).unwrap());
         let message = whole.error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
         (whole.text, whole.error.map(|error| error.kind), message)

@@ -18,7 +18,7 @@
 //!     "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
 //!     "data: {\"type\":\"message_stop\"}\n\n",
 //! );
-//! let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+//! let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
 //! let mut answer = ResponseBuilder::default();
 //! for chunk in stream.as_bytes().chunks(7) {
 //!     for event in decoder.push(chunk) {
@@ -44,4 +44,7 @@ pub use decoded::{Decoded, decode_response};
 pub use http::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError, is_loopback};
 pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
-pub use wire::{Events, StreamDecoder, WireFormat, anthropic, decode_body};
+pub use wire::{
+    Dialect, Events, ImportError, Imported, StreamDecoder, WireFormat, anthropic, decode_body, encoder,
+    import_request, openai_chat,
+};

@@ -19,7 +19,7 @@
 //! let model = ScriptedModel::new(vec![Reply::text("I will look.").call("grep", r#"{"pattern":"todo"}"#)]);
 //! let mut history = History::new();
 //! history.push(Entry::User(UserMessage::text("Anything left to do?")?))?;
-//! let body = model.encoder().encode(&ModelRequest {
+//! let encoded = model.encoder().encode(&ModelRequest {
 //!     system: &[],
 //!     tools: &[],
 //!     draft: &history.draft(),
@@ -30,7 +30,7 @@
 //! });
 //!
 //! let mut answer = ResponseBuilder::default();
-//! let mut events = model.stream(body.body, &Cancel::new()).await?;
+//! let mut events = model.stream(encoded.request, &Cancel::new()).await?;
 //! while let Some(event) = events.next().await {
 //!     answer.take(&event?);
 //! }

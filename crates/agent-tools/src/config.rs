@@ -280,6 +280,7 @@ mod tests {
             id: CallId::new("c").unwrap(),
             name: "look".into(),
             input: ToolInput::Json(input.clone()),
+            data: None,
         };
         let tool = tool();
         let Verdict::Allow(permit) =

@@ -248,6 +248,7 @@ mod tests {
             id: CallId::new("c").unwrap(),
             name: "t".into(),
             input: ToolInput::Json(input.clone()),
+            data: None,
         };
         match (Permissions { mode, rules }).check(&*tool, &call, &input) {
             Verdict::Allow(_) => "allow",
@@ -287,6 +288,7 @@ mod tests {
             id: CallId::new("c").unwrap(),
             name: "t".into(),
             input: ToolInput::Json(input.clone()),
+            data: None,
         };
         let row = |declared| {
             let permit = Permit::for_call(&call, &input, declared);
@@ -306,6 +308,7 @@ mod tests {
             id: CallId::new("c").unwrap(),
             name: "t".into(),
             input: ToolInput::Json(input.clone()),
+            data: None,
         };
         let permit = Permit::for_call(&call, &input, Access::Edit);
         assert!(permit.covers("t", &input).is_ok());

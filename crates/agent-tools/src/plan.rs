@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn call(name: &str, input: ToolInput) -> ToolCall {
-        ToolCall { id: CallId::new("c").unwrap(), name: name.into(), input }
+        ToolCall { id: CallId::new("c").unwrap(), name: name.into(), input, data: None }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn decode(args: &DecodeArgs) -> Result<ExitCode, CliError> {
     stdin().lock().read_to_end(&mut input).map_err(CliError::Input)?;
     let chunks = if args.chunks { unhex_all(&input)? } else { vec![input] };
     let head = ResponseHead { status: args.status, headers: &headers, now: env::now() };
-    let decoded = decode_response(format, &chunks, &head);
+    let decoded = decode_response(&format.into(), &chunks, &head);
     writeln!(stdout(), "{}", serde_json::to_string(&decoded)?)?;
     Ok(ExitCode::SUCCESS)
 }

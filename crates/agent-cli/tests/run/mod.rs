@@ -180,8 +180,11 @@ async fn plays(file: &std::path::Path) {
         agent_providers::ResponseHead { status: Some(200), ..agent_providers::ResponseHead::unknown() };
     let (mut text, mut calls, mut usage) = (String::new(), Vec::new(), Vec::new());
     for reply in &replies {
-        let body =
-            agent_providers::decode_response(agent_providers::WireFormat::Anthropic, &[&reply.body], &head);
+        let body = agent_providers::decode_response(
+            &agent_providers::WireFormat::Anthropic.into(),
+            &[&reply.body],
+            &head,
+        );
         text.push_str(&body.text);
         calls.extend(body.calls.iter().map(|call| (call.name.clone(), call.input.as_str().to_owned())));
         usage.push((body.usage.input, body.usage.cache_read, body.usage.output));

@@ -35,12 +35,12 @@ pub(super) async fn call(
             out.stage(EventBody::RequestDiagnostic(diagnostic.clone()));
         }
     }
-    tracing::debug!(bytes = encoded.body.len(), "request");
+    tracing::debug!(bytes = encoded.request.body.len(), "request");
     let mut fold = ResponseBuilder::default();
     let opened = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(ModelError::cancelled()),
-        stream = config.model.stream(encoded.body, cancel) => stream,
+        stream = config.model.stream(encoded.request, cancel) => stream,
     };
     let read = match opened {
         Ok(stream) => read(stream, &mut fold, out, cancel).await,

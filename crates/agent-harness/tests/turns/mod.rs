@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     Body, Cancel, Encoder, EventBody, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream,
-    SystemBlock, TerminalReason,
+    Outgoing, SystemBlock, TerminalReason,
 };
 use agent_harness::{Harness, HarnessConfig};
-use agent_providers::anthropic::MessagesEncoder;
+use agent_providers::{ToolNames, WireFormat};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::ToolSet;
 use async_trait::async_trait;
@@ -211,12 +211,16 @@ impl LanguageModel for Keeping {
     }
 
     fn encoder(&self) -> Box<dyn Encoder> {
-        Box::new(MessagesEncoder::new(self.0.profile().clone()))
+        agent_providers::encoder(
+            &WireFormat::Anthropic.into(),
+            self.0.profile().clone(),
+            ToolNames::default(),
+        )
     }
 
-    async fn stream(&self, body: Body, cancel: &Cancel) -> Result<ModelStream, ModelError> {
-        self.1.lock().unwrap().push(body.clone());
-        self.0.stream(body, cancel).await
+    async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        self.1.lock().unwrap().push(request.body.clone());
+        self.0.stream(request, cancel).await
     }
 }
 

@@ -16,12 +16,12 @@ use tokio::time::{Instant, timeout};
 use super::transport;
 use crate::classify::{ResponseHead, classify, with_encoding};
 use crate::names::ToolNames;
-use crate::wire::{Events, LARGEST_BODY, StreamDecoder, WireFormat, too_large};
+use crate::wire::{Dialect, Events, LARGEST_BODY, StreamDecoder, too_large};
 
 /// How the bytes are read.
 #[derive(Debug)]
 pub(super) struct Wire {
-    pub(super) format: WireFormat,
+    pub(super) dialect: Dialect,
     pub(super) names: ToolNames,
     pub(super) limits: Limits,
 }
@@ -93,11 +93,11 @@ pub(super) async fn open(
 
 impl Answer {
     fn new(response: Response, headers: Vec<(String, String)>, wire: Wire, cancel: Cancel) -> Self {
-        let Wire { format, names, limits } = wire;
+        let Wire { dialect, names, limits } = wire;
         Self {
             response,
             headers,
-            decoder: StreamDecoder::with_event_limit(format, names, limits.event),
+            decoder: StreamDecoder::with_event_limit(&dialect, names, limits.event),
             ready: VecDeque::new(),
             cancel,
             limits,

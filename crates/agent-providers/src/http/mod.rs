@@ -7,17 +7,17 @@ use std::fmt;
 use std::time::Duration;
 
 use agent_core::{
-    Body, Cancel, Encoder, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream,
+    Cancel, Encoder, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream, Outgoing,
 };
 use async_trait::async_trait;
 use futures_util::{TryStreamExt, stream};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::anthropic::{MessagesEncoder, profiles};
+use crate::anthropic::profiles;
 use crate::names::ToolNames;
 use crate::sse::DEFAULT_EVENT_LIMIT;
-use crate::wire::WireFormat;
+use crate::wire::{WireFormat, encoder};
 use answer::{Limits, Wire};
 
 /// How to reach an Anthropic-compatible server.
@@ -182,7 +182,8 @@ impl AnthropicModel {
         })
     }
 
-    fn request(&self, body: Body) -> reqwest::RequestBuilder {
+    fn request(&self, request: Outgoing) -> reqwest::RequestBuilder {
+        let Outgoing { body, .. } = request;
         let length = body.len();
         let buffers = body.into_buffers().map(Ok::<_, std::convert::Infallible>);
         self.client
@@ -200,14 +201,15 @@ impl LanguageModel for AnthropicModel {
     }
 
     fn encoder(&self) -> Box<dyn Encoder> {
-        Box::new(MessagesEncoder::with_names(self.profile.clone(), self.names.clone()))
+        encoder(&WireFormat::Anthropic.into(), self.profile.clone(), self.names.clone())
     }
 
-    async fn stream(&self, body: Body, cancel: &Cancel) -> Result<ModelStream, ModelError> {
-        let wire = Wire { format: WireFormat::Anthropic, names: self.names.clone(), limits: self.limits };
+    async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        let wire =
+            Wire { dialect: WireFormat::Anthropic.into(), names: self.names.clone(), limits: self.limits };
         let key = self.api_key.clone();
         let hide = move |error: ModelError| ModelError { message: key.hidden_in(error.message), ..error };
-        let answer = answer::open(self.request(body), wire, cancel).await.map_err(&hide)?;
+        let answer = answer::open(self.request(request), wire, cancel).await.map_err(&hide)?;
         Ok(Box::pin(answer.map_err(hide)))
     }
 }

@@ -1,19 +1,32 @@
 //! Wire formats: what every decoder shares, and one module for each provider's own.
 //!
-//! A new format is a module with a `Codec`, a line in [`WireFormat`] and an encoder.
+//! A new format is a module with a `Codec`, a `Form` and an importer, and its lines in [`WireFormat`].
 
 pub mod anthropic;
+mod dialect;
+mod encoder;
+pub(crate) mod form;
+mod import;
+mod joined;
 pub(crate) mod json;
+mod marks;
+pub mod openai_chat;
 mod opening;
+pub(crate) mod tail;
+
+pub use dialect::Dialect;
+pub use import::{ImportError, Imported};
 
 use std::fmt;
 
-use agent_core::{ModelError, ModelErrorKind, ModelEvent, floor_boundary};
+use agent_core::{Encoder, ModelError, ModelErrorKind, ModelEvent, ModelProfile, floor_boundary};
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_encoding};
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
+use encoder::SessionEncoder;
 use json::mended;
 use opening::{Opening, is_blank};
 
@@ -21,7 +34,8 @@ use opening::{Opening, is_blank};
 pub type Events = Vec<Result<ModelEvent, ModelError>>;
 
 /// A provider's format of requests and responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum WireFormat {
     /// Anthropic Messages.
@@ -40,7 +54,7 @@ pub enum WireFormat {
 /// use agent_core::ModelErrorKind;
 /// use agent_providers::{StreamDecoder, ToolNames, WireFormat};
 ///
-/// let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+/// let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
 /// assert!(decoder.push(b": keep-alive\n\n").is_empty());
 /// let end = decoder.finish().pop().unwrap();
 /// assert_eq!(end.unwrap_err().kind, ModelErrorKind::Interrupted);
@@ -108,6 +122,9 @@ pub(crate) struct Json<'j> {
 }
 
 impl WireFormat {
+    /// All formats.
+    pub const ALL: [Self; 1] = [Self::Anthropic];
+
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -117,26 +134,83 @@ impl WireFormat {
 
     /// The format of a name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Anthropic].into_iter().find(|format| format.as_str() == name)
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
+}
 
-    fn codec(self, names: ToolNames) -> Box<dyn Codec> {
-        match self {
-            Self::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+impl Dialect {
+    fn codec(&self, names: ToolNames) -> Box<dyn Codec> {
+        match self.format {
+            WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
         }
+    }
+}
+
+/// An encoder for one session with a model. `names` is shared with the decoders of its answers.
+///
+/// What stays comes first in a body, so that the body of one step is the beginning of the next one's; streaming
+/// changes its last bytes only.
+///
+/// ```
+/// use agent_core::{Entry, History, ModelRequest, RequestSettings, ToolChoice, UserMessage};
+/// use agent_providers::{ToolNames, WireFormat, anthropic::profiles::profile, encoder};
+///
+/// let mut history = History::new();
+/// history.push(Entry::User(UserMessage::text("hi")?))?;
+/// let mut encoder =
+///     encoder(&WireFormat::Anthropic.into(), profile("claude-haiku-4-5"), ToolNames::default());
+/// let encoded = encoder.encode(&ModelRequest {
+///     system: &[],
+///     tools: &[],
+///     draft: &history.draft(),
+///     settings: &RequestSettings { max_output: Some(99), ..Default::default() },
+///     tool_choice: &ToolChoice::Auto,
+///     marks: &[],
+///     stream: true,
+/// });
+/// assert_eq!(
+///     String::from_utf8(encoded.request.body.to_vec())?,
+///     concat!(
+///         r#"{"model":"claude-haiku-4-5","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"#,
+///         r#""max_tokens":99,"stream":true}"#
+///     )
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Box<dyn Encoder> {
+    match dialect.format {
+        WireFormat::Anthropic => {
+            Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
+        }
+    }
+}
+
+/// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
+///
+/// ```
+/// use agent_providers::{WireFormat, import_request};
+///
+/// let body = br#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+/// let imported = import_request(&WireFormat::Anthropic.into(), body)?;
+/// assert_eq!((imported.history.len(), imported.settings.max_output), (1, Some(9)));
+/// # Ok::<(), agent_providers::ImportError>(())
+/// ```
+pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
+    match dialect.format {
+        WireFormat::Anthropic => anthropic::import::import(body),
     }
 }
 
 impl StreamDecoder {
     /// A decoder for one answer. `names` gives back the real names of tools.
-    pub fn new(format: WireFormat, names: ToolNames) -> Self {
-        Self::with_event_limit(format, names, DEFAULT_EVENT_LIMIT)
+    pub fn new(dialect: &Dialect, names: ToolNames) -> Self {
+        Self::with_event_limit(dialect, names, DEFAULT_EVENT_LIMIT)
     }
 
     /// A decoder that refuses a stream with an event of more than `limit` bytes.
-    pub fn with_event_limit(format: WireFormat, names: ToolNames, limit: usize) -> Self {
+    pub fn with_event_limit(dialect: &Dialect, names: ToolNames, limit: usize) -> Self {
         let frames = SseFrames::with_limit(limit);
-        let codec = format.codec(names);
+        let codec = dialect.codec(names);
         Self {
             frames,
             codec,
@@ -288,14 +362,14 @@ impl Stranger {
 /// use agent_providers::{ResponseHead, ToolNames, WireFormat, decode_body};
 ///
 /// let head = ResponseHead { status: Some(502), ..ResponseHead::unknown() };
-/// let events = decode_body(WireFormat::Anthropic, &ToolNames::default(), &head, b"<html>Bad gateway</html>");
+/// let events = decode_body(&WireFormat::Anthropic.into(), &ToolNames::default(), &head, b"<html>Bad gateway</html>");
 /// assert_eq!(events[0].as_ref().unwrap_err().kind, ModelErrorKind::Transport);
 /// ```
-pub fn decode_body(format: WireFormat, names: &ToolNames, head: &ResponseHead<'_>, body: &[u8]) -> Events {
+pub fn decode_body(dialect: &Dialect, names: &ToolNames, head: &ResponseHead<'_>, body: &[u8]) -> Events {
     if head.status.is_some_and(|status| status >= 300) {
         return vec![Err(classify(head, body))];
     }
-    let events = plain(format.codec(names.clone()).as_mut(), body);
+    let events = plain(dialect.codec(names.clone()).as_mut(), body);
     events.into_iter().map(|event| event.map_err(|error| with_encoding(error, head))).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Real traffic, where the large corpus is at hand.
 
 use agent_core::{Entry, ModelErrorKind};
-use agent_providers::{Decoded, ResponseHead, WireFormat, anthropic::import_request, decode_response};
+use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response, import_request};
 use serde_json::Value;
 
 use crate::support::{corpus, decode, files, read};
@@ -127,7 +127,7 @@ fn fault_cases_are_handled() {
             case["chunks_hex"].as_array().unwrap().iter().map(|hex| unhex(hex.as_str().unwrap())).collect();
         check_case(
             &name,
-            decode_response(WireFormat::Anthropic, &chunks, &ResponseHead::unknown()),
+            decode_response(&WireFormat::Anthropic.into(), &chunks, &ResponseHead::unknown()),
             &case["expect"],
         );
         checked += 1;
@@ -180,7 +180,8 @@ fn recorded_exchanges_are_read_and_grow() {
             let exchange = json(line.as_bytes());
             check_response(&name, &exchange["response"]);
             let body = exchange["request"]["body"].as_str().unwrap();
-            let imported = import_request(body.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let imported = import_request(&WireFormat::Anthropic.into(), body.as_bytes())
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(imported.repairs, [], "{name}");
             let messages = json(body.as_bytes())["messages"].clone();
             let entries = imported.history.entries().to_vec();
@@ -217,7 +218,8 @@ fn check_response(name: &str, response: &Value) {
         .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
         .collect();
     let head = ResponseHead { status: Some(status), headers: &headers, ..ResponseHead::unknown() };
-    let decoded = decode_response(WireFormat::Anthropic, &[response["body"].as_str().unwrap()], &head);
+    let decoded =
+        decode_response(&WireFormat::Anthropic.into(), &[response["body"].as_str().unwrap()], &head);
     let kind = decoded.error.as_ref().map(|error| error.kind);
     match status {
         200 => assert!(

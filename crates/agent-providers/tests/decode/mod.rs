@@ -180,7 +180,7 @@ fn nonsensical_numbers_do_not_overflow() {
 
 #[test]
 fn a_plain_body_larger_than_any_honest_one_ends_the_answer() {
-    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
     assert!(decoder.push(&vec![b'['; 64 << 20]).is_empty());
     let error = decoder.push(b"[").pop().unwrap().unwrap_err();
     assert_eq!((error.kind, error.retryable), (ModelErrorKind::Protocol, false));
@@ -192,7 +192,8 @@ fn a_plain_body_larger_than_any_honest_one_ends_the_answer() {
 fn an_event_larger_than_the_limit_ends_the_answer() {
     let block = r#"{"type":"content_block_start","content_block":{"type":"text","text":"a long word"}}"#;
     let check = |limit: usize, expect: Option<ModelErrorKind>| {
-        let mut decoder = StreamDecoder::with_event_limit(WireFormat::Anthropic, ToolNames::default(), limit);
+        let mut decoder =
+            StreamDecoder::with_event_limit(&WireFormat::Anthropic.into(), ToolNames::default(), limit);
         let events = decoder.push(&stream(&[block, r#"{"type":"message_stop"}"#]));
         assert_eq!(events.last().unwrap().as_ref().err().map(|error| error.kind), expect);
         assert_eq!(decoder.is_complete(), expect.is_none());
@@ -256,10 +257,10 @@ fn a_broken_order_is_a_protocol_error() {
 
 #[test]
 fn nothing_follows_an_error_or_the_end() {
-    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
     assert!(decoder.push(&stream(&["nonsense"])).pop().unwrap().is_err());
     assert!(decoder.push(&stream(&[r#"{"type":"message_stop"}"#])).is_empty() && decoder.finish().is_empty());
-    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
     assert!(decoder.push(&stream(&[r#"{"type":"message_stop"}"#])).pop().unwrap().is_ok());
     assert!(decoder.push(&stream(&["nonsense"])).is_empty() && decoder.finish().is_empty());
     assert!(decoder.interrupt("reset").is_empty(), "a connection that fails after the end fails nobody");
@@ -272,7 +273,7 @@ fn tools_are_called_by_their_real_names() {
     let block = format!(
         r#"{{"type":"content_block_start","content_block":{{"type":"tool_use","id":"c","name":"{wire}"}}}}"#
     );
-    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, names);
+    let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), names);
     let mut builder = ResponseBuilder::default();
     for event in decoder.push(&stream(&[&block, r#"{"type":"message_stop"}"#])) {
         builder.take(&event.unwrap());

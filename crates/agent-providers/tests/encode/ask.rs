@@ -1,11 +1,12 @@
 //! Requests and conversations, built in few words.
 
 use agent_core::{
-    AssistantPart, Body, CallId, Encoded, Encoder, Entry, History, Mark, ModelRequest, Note, NoteKind,
-    RawJson, RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCall, ToolCard, ToolChoice,
-    ToolInput, ToolOutput, ToolResult, UserMessage,
+    AssistantPart, Body, CallId, Encoded, Encoder, Entry, History, Mark, ModelProfile, ModelRequest, Note,
+    NoteKind, RawJson, RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCall, ToolCard,
+    ToolChoice, ToolInput, ToolOutput, ToolResult, UserMessage,
 };
-use agent_providers::anthropic::{MessagesEncoder, profiles::profile};
+use agent_providers::anthropic::profiles::profile;
+use agent_providers::{ToolNames, WireFormat};
 
 /// Everything of a request but the conversation.
 pub(super) struct Ask {
@@ -58,16 +59,20 @@ impl Ask {
     }
 
     pub(super) fn fresh(&self, history: &History) -> Encoded {
-        self.encode(&mut encoder(), history)
+        self.encode(&mut *encoder(), history)
     }
 
     pub(super) fn text(&self, history: &History) -> String {
-        text(&self.fresh(history).body)
+        text(&self.fresh(history).request.body)
     }
 }
 
-pub(super) fn encoder() -> MessagesEncoder {
-    MessagesEncoder::new(profile("claude-sonnet-4-6"))
+pub(super) fn encoder() -> Box<dyn Encoder> {
+    encoder_of(profile("claude-sonnet-4-6"))
+}
+
+pub(super) fn encoder_of(profile: ModelProfile) -> Box<dyn Encoder> {
+    agent_providers::encoder(&WireFormat::Anthropic.into(), profile, ToolNames::default())
 }
 
 pub(super) fn text(body: &Body) -> String {
@@ -90,7 +95,7 @@ pub(super) fn user(words: &str) -> Entry {
 
 pub(super) fn call(id: &str, name: &str, input: &str) -> AssistantPart {
     let id = CallId::new(id).unwrap();
-    AssistantPart::ToolCall(ToolCall { id, name: name.into(), input: ToolInput::finished(input) })
+    AssistantPart::ToolCall(ToolCall { id, name: name.into(), input: ToolInput::finished(input), data: None })
 }
 
 pub(super) fn step(parts: Vec<AssistantPart>, outputs: Vec<ToolOutput>) -> Entry {

@@ -8,10 +8,11 @@ use agent_core::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Mark, MarkPoint, ModelProfile,
     ProviderPart, RawJson, Reasoning, Rewrite, Seal, Text, ToolOutput, Ttl, UserMessage, UserPart,
 };
-use agent_providers::anthropic::{MessagesEncoder, import_request, profiles::profile};
+use agent_providers::anthropic::profiles::profile;
+use agent_providers::{WireFormat, import_request};
 
 use crate::support::{fixtures, response};
-use ask::{Ask, call, encoder, history, messages, note, step, talk, text, user, words};
+use ask::{Ask, call, encoder, encoder_of, history, messages, note, step, talk, text, user, words};
 
 #[test]
 fn a_whole_request() {
@@ -27,7 +28,7 @@ fn a_whole_request() {
     };
     let encoded = ask.fresh(&talk());
     assert_eq!(encoded.diagnostics, []);
-    insta::assert_snapshot!(text(&encoded.body).replace("},{", "},\n{"), @r#"
+    insta::assert_snapshot!(text(&encoded.request.body).replace("},{", "},\n{"), @r#"
     {"model":"claude-sonnet-4-6","system":[{"type":"text","text":"Be brief."},
     {"type":"text","text":"Be kind.","cache_control":{"type":"ephemeral","ttl":"1h"}}],"tools":[{"name":"look","description":"Looks.","input_schema":{"type":"object"}},
     {"name":"notes_add_e1253ccd","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":[{"type":"text","text":"go"}]},
@@ -113,7 +114,7 @@ fn check_replay(name: &str, exact: &[&str]) {
     let stored: Vec<RawJson> = entries.iter().map(|entry| RawJson::of(entry).unwrap()).collect();
     let (loaded, repairs) = History::load(&stored).unwrap();
     assert_eq!((Ask::bare().text(&loaded), repairs.len()), (live.clone(), 0), "stored and loaded");
-    let imported = import_request(live.as_bytes()).unwrap();
+    let imported = import_request(&WireFormat::Anthropic.into(), live.as_bytes()).unwrap();
     assert_eq!(Ask::bare().text(&imported.history), live, "recorded and imported");
 }
 
@@ -170,11 +171,11 @@ fn what_belongs_to_others_is_not_sent() {
     );
     let mut encoder = encoder();
     let log = history(vec![user("go"), entry, user("on")]);
-    let encoded = Ask::bare().encode(&mut encoder, &log);
-    let sent = text(&encoded.body);
+    let encoded = Ask::bare().encode(&mut *encoder, &log);
+    let sent = text(&encoded.request.body);
     assert!(!sent.contains("secret") && !sent.contains("item"), "{sent}");
     assert_eq!(encoded.diagnostics.len(), 1, "{:?}", encoded.diagnostics);
-    assert_eq!(Ask::bare().encode(&mut encoder, &log).diagnostics, [], "it is said once");
+    assert_eq!(Ask::bare().encode(&mut *encoder, &log).diagnostics, [], "it is said once");
 }
 
 #[test]
@@ -256,9 +257,9 @@ fn old_results_are_clipped_when_they_are_cleared() {
         user("on"),
     ]);
     let mut encoder = encoder();
-    let before = text(&Ask::bare().encode(&mut encoder, &log).body);
+    let before = text(&Ask::bare().encode(&mut *encoder, &log).request.body);
     log.push(Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 20 })).unwrap();
-    let after = text(&Ask::bare().encode(&mut encoder, &log).body);
+    let after = text(&Ask::bare().encode(&mut *encoder, &log).request.body);
     assert!(before.contains(&"h".repeat(300)));
     assert!(after.contains(r#""content":"hhhhhhhhhh\n[580 bytes removed]\ntttttttttt""#), "{after}");
     assert!(after.contains("[shot (image/png), 500 bytes removed]") && !after.contains("AAAA"), "{after}");
@@ -276,8 +277,8 @@ fn files_the_model_cannot_take_are_named() {
     ]);
     let log = history(vec![Entry::User(message.unwrap())]);
     let blind = ModelProfile { vision: false, ..profile("claude-sonnet-4-6") };
-    let encoded = Ask::bare().encode(&mut MessagesEncoder::new(blind), &log);
-    let sent = text(&encoded.body);
+    let encoded = Ask::bare().encode(&mut *encoder_of(blind), &log);
+    let sent = text(&encoded.request.body);
     assert_eq!(
         (sent.matches(r#"{"type":"text","text":"[f ("#).count(), encoded.diagnostics.len()),
         (3, 3),

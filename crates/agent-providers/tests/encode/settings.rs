@@ -1,15 +1,15 @@
 //! Settings that a model cannot take are changed with a note, and never refused by the provider.
 
 use agent_core::{RequestSettings, Thinking, ToolChoice};
-use agent_providers::anthropic::{MessagesEncoder, profiles::profile};
+use agent_providers::anthropic::profiles::profile;
 
-use super::ask::{Ask, talk, text};
+use super::ask::{Ask, encoder_of, talk, text};
 
 /// With these settings on this model the tail of the body is this, with this many notes.
 #[track_caller]
 fn check_tail(model: &str, ask: &Ask, expect: &str, notes: usize) {
-    let encoded = ask.encode(&mut MessagesEncoder::new(profile(model)), &talk());
-    let sent = text(&encoded.body);
+    let encoded = ask.encode(&mut *encoder_of(profile(model)), &talk());
+    let sent = text(&encoded.request.body);
     let (_, tail) = sent.split_once("],\"max_tokens\":").unwrap();
     assert_eq!((tail, encoded.diagnostics.len()), (expect, notes), "{:?}", encoded.diagnostics);
 }
@@ -17,7 +17,12 @@ fn check_tail(model: &str, ask: &Ask, expect: &str, notes: usize) {
 #[test]
 fn settings_are_mapped_by_model() {
     let set = |thinking: Option<Thinking>, temperature: Option<f32>, choice: ToolChoice| Ask {
-        settings: RequestSettings { max_output: Some(9000), thinking, temperature, stop_sequences: vec![] },
+        settings: RequestSettings {
+            max_output: Some(9000),
+            thinking,
+            temperature,
+            ..RequestSettings::default()
+        },
         choice,
         ..Ask::default()
     };

@@ -4,10 +4,10 @@ use agent_core::{
     AssistantPart, Body, CacheProfile, Entry, EntryId, History, Mark, MarkPoint, ModelProfile, ProviderPart,
     RawJson, Reasoning, Rendered, Rewrite, Seal, SystemBlock, Text, ToolOutput, Ttl,
 };
-use agent_providers::anthropic::{MessagesEncoder, profiles::profile};
+use agent_providers::anthropic::profiles::profile;
 use proptest::prelude::*;
 
-use super::ask::{Ask, call, encoder, history, note, step, talk, text, user, words};
+use super::ask::{Ask, call, encoder, encoder_of, history, note, step, talk, text, user, words};
 
 /// Buffers of a body by address and length; two bodies that hold the same buffer show the same pair.
 fn buffers(body: &Body) -> Vec<(usize, usize)> {
@@ -18,13 +18,13 @@ fn buffers(body: &Body) -> Vec<(usize, usize)> {
 fn the_next_body_holds_the_same_buffers() {
     let (mut encoder, ask) = (encoder(), Ask::default());
     let mut log = talk();
-    let first = ask.encode(&mut encoder, &log).body;
+    let first = ask.encode(&mut *encoder, &log).request.body;
     log.push(step(
         vec![words("then this"), call("c", "look", "{}")],
         vec![ToolOutput::text("x".repeat(9000))],
     ))
     .unwrap();
-    let second = ask.encode(&mut encoder, &log).body;
+    let second = ask.encode(&mut *encoder, &log).request.body;
     let (old, new) = (buffers(&first), buffers(&second));
     // The tail of the first body is its end of messages, its settings and its last word.
     let shared = old.len() - 3;
@@ -35,7 +35,7 @@ fn the_next_body_holds_the_same_buffers() {
         marks: vec![Mark { at: MarkPoint::Entry(EntryId::at(1)), ttl: Ttl::FiveMinutes }],
         ..Ask::default()
     };
-    let third = buffers(&marked.encode(&mut encoder, &log).body);
+    let third = buffers(&marked.encode(&mut *encoder, &log).request.body);
     let starts = |list: &[(usize, usize)]| list.iter().map(|(at, _)| *at).collect::<Vec<_>>();
     let (second, third) = (starts(&new), starts(&third));
     assert!(
@@ -48,11 +48,11 @@ fn the_next_body_holds_the_same_buffers() {
 fn system_and_tools_are_encoded_again_only_when_they_change() {
     let mut encoder = encoder();
     let log = talk();
-    let body = Ask::default().encode(&mut encoder, &log).body;
-    let again = Ask::default().encode(&mut encoder, &log).body;
+    let body = Ask::default().encode(&mut *encoder, &log).request.body;
+    let again = Ask::default().encode(&mut *encoder, &log).request.body;
     assert_eq!(buffers(&body)[..3], buffers(&again)[..3], "equal lists, made anew, are the same buffers");
     let other = Ask { system: vec![SystemBlock::new("Be rude.").unwrap()], ..Ask::default() };
-    let changed = text(&other.encode(&mut encoder, &log).body);
+    let changed = text(&other.encode(&mut *encoder, &log).request.body);
     assert_eq!(changed, other.text(&log));
 }
 
@@ -66,7 +66,7 @@ fn a_long_conversation_costs_no_more_pieces_than_a_short_one() {
         }
         let marks = [turns / 2, turns - 1]
             .map(|at| Mark { at: MarkPoint::Entry(EntryId::at(at)), ttl: Ttl::FiveMinutes });
-        let body = Ask { marks: marks.to_vec(), ..Ask::default() }.fresh(&log).body;
+        let body = Ask { marks: marks.to_vec(), ..Ask::default() }.fresh(&log).request.body;
         assert_eq!(text(&body).matches("cache_control").count(), 2);
         let shown = format!("{body:?}");
         shown.split_once("parts: ").unwrap().1.to_owned()
@@ -79,7 +79,7 @@ fn a_shorter_history_is_encoded_too() {
     let (mut encoder, ask) = (encoder(), Ask::default());
     let (long, short) = (talk(), history(talk().entries()[..2].to_vec()));
     for log in [&long, &short, &long] {
-        assert_eq!(text(&ask.encode(&mut encoder, log).body), ask.text(log));
+        assert_eq!(text(&ask.encode(&mut *encoder, log).request.body), ask.text(log));
     }
 }
 
@@ -100,7 +100,7 @@ fn markers_are_ordered_as_they_stand_in_the_body() {
         ];
         let encoded = Ask { marks, ..Ask::bare() }.fresh(&log);
         assert_eq!(
-            (text(&encoded.body).matches("cache_control").count(), encoded.diagnostics.len()),
+            (text(&encoded.request.body).matches("cache_control").count(), encoded.diagnostics.len()),
             (2, notes)
         );
     };
@@ -113,7 +113,7 @@ fn markers_are_ordered_as_they_stand_in_the_body() {
 fn check_marks(marks: &[(MarkPoint, Ttl)], markers: usize, notes: usize) {
     let marks = marks.iter().map(|(at, ttl)| Mark { at: *at, ttl: *ttl }).collect();
     let encoded = Ask { marks, ..Ask::default() }.fresh(&talk());
-    let sent = text(&encoded.body);
+    let sent = text(&encoded.request.body);
     assert_eq!(
         (sent.matches("cache_control").count(), encoded.diagnostics.len()),
         (markers, notes),
@@ -148,8 +148,8 @@ fn markers_are_counted_in_one_place() {
     check_marks(&[(entry(99), Short)], 0, 1);
     let none = ModelProfile { cache: CacheProfile::None, ..profile("claude-sonnet-4-6") };
     let ask = Ask { marks: vec![Mark { at: MarkPoint::System, ttl: Short }], ..Ask::default() };
-    let encoded = ask.encode(&mut MessagesEncoder::new(none), &talk());
-    assert!(!text(&encoded.body).contains("cache_control") && encoded.diagnostics.len() == 1);
+    let encoded = ask.encode(&mut *encoder_of(none), &talk());
+    assert!(!text(&encoded.request.body).contains("cache_control") && encoded.diagnostics.len() == 1);
 }
 
 #[test]
@@ -207,9 +207,9 @@ proptest! {
             marks.insert(0, Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour });
         }
         let mut used = encoder();
-        let plain = text(&Ask::default().encode(&mut used, &log).body);
+        let plain = text(&Ask::default().encode(&mut *used, &log).request.body);
         let ask = Ask { marks, ..Ask::default() };
-        let with = text(&ask.encode(&mut used, &log).body);
+        let with = text(&ask.encode(&mut *used, &log).request.body);
         prop_assert!(with.matches("cache_control").count() <= 4);
         prop_assert_eq!(&with, &ask.text(&log));
         let without = with
@@ -235,8 +235,8 @@ proptest! {
             });
             let mark = Mark { at: MarkPoint::Entry(EntryId::at(end.saturating_sub(1))), ttl: Ttl::FiveMinutes };
             let marked = Ask { marks: vec![mark], ..Ask::bare() };
-            prop_assert_eq!(text(&marked.encode(&mut used, &log).body), marked.text(&log));
-            let body = Ask::bare().encode(&mut used, &log).body;
+            prop_assert_eq!(text(&marked.encode(&mut *used, &log).request.body), marked.text(&log));
+            let body = Ask::bare().encode(&mut *used, &log).request.body;
             let sent = text(&body);
             prop_assert_eq!(&sent, &Ask::bare().text(&log));
             let continues = log.view().rendered().last().is_some_and(|piece| matches!(piece, Rendered::Continue));
@@ -259,7 +259,7 @@ proptest! {
         let mut before: Option<String> = None;
         for (n, kind) in kinds.iter().enumerate() {
             log.push(entry(*kind, n)).unwrap();
-            let body = text(&ask.encode(&mut encoder, &log).body);
+            let body = text(&ask.encode(&mut *encoder, &log).request.body);
             let (prefix, _) = body.rsplit_once("]}],\"max_tokens\"").unwrap();
             if let Some(before) = before {
                 prop_assert!(body.starts_with(&before), "{before}\n{body}");

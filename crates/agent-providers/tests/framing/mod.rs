@@ -31,7 +31,7 @@ fn answers_survive_a_cut_near_every_frame_border() {
         let cuts = borders.flat_map(|at| at.saturating_sub(2)..=(at + 2).min(bytes.len()));
         for at in cuts {
             let (head, tail) = bytes.split_at(at);
-            let cut = decode_response(WireFormat::Anthropic, &[head, tail], &ResponseHead::unknown());
+            let cut = decode_response(&WireFormat::Anthropic.into(), &[head, tail], &ResponseHead::unknown());
             assert_eq!(printed(&cut), whole, "{name} cut at {at}");
         }
     }
@@ -51,13 +51,13 @@ proptest::proptest! {
         bytes.extend(&noise);
         bytes.extend(&fixture[at..]);
         let head = ResponseHead { headers: &[("content-type".into(), "text/event-stream".into())], ..ResponseHead::unknown() };
-        let whole = decode_response(WireFormat::Anthropic, &[&bytes], &head);
+        let whole = decode_response(&WireFormat::Anthropic.into(), &[&bytes], &head);
         let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
         // The count of bytes read so far is part of an interruption's message.
         let strip = |decoded: &agent_providers::Decoded| {
             let kind = decoded.error.as_ref().map(|error| error.kind);
             (decoded.text.clone(), decoded.calls.clone(), decoded.finish.clone(), kind)
         };
-        proptest::prop_assert_eq!(strip(&decode_response(WireFormat::Anthropic, &pieces, &head)), strip(&whole));
+        proptest::prop_assert_eq!(strip(&decode_response(&WireFormat::Anthropic.into(), &pieces, &head)), strip(&whole));
     }
 }

@@ -128,7 +128,7 @@ async fn ask(
         marks: &[],
         stream: true,
     });
-    Ok(model.stream(encoded.body, cancel).await?.collect().await)
+    Ok(model.stream(encoded.request, cancel).await?.collect().await)
 }
 
 /// Serves one response; what the call gives.

@@ -46,7 +46,7 @@ pub(crate) fn stream(events: &[&str]) -> Vec<u8> {
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Decoded {
-    decode_response(WireFormat::Anthropic, &[bytes], &ResponseHead::unknown())
+    decode_response(&WireFormat::Anthropic.into(), &[bytes], &ResponseHead::unknown())
 }
 
 pub(crate) fn printed(decoded: &Decoded) -> String {
@@ -54,7 +54,7 @@ pub(crate) fn printed(decoded: &Decoded) -> String {
 }
 
 pub(crate) fn events(bytes: &[u8]) -> Vec<Result<ModelEvent, ModelError>> {
-    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
     let mut events = decoder.push(bytes);
     events.extend(decoder.finish());
     events

@@ -44,7 +44,12 @@ fn write_the_golden_store() {
 /// A session with one of everything.
 fn write(store: &Arc<dyn Store>) {
     let json = RawJson::parse(r#"{"path":"b.txt","line":12345678901234567890,"a":1.0}"#).unwrap();
-    let call = ToolCall { id: CallId::new("c1").unwrap(), name: "look".into(), input: ToolInput::Json(json) };
+    let call = ToolCall {
+        id: CallId::new("c1").unwrap(),
+        name: "look".into(),
+        input: ToolInput::Json(json),
+        data: None,
+    };
     let result = ToolResult { call: call.id.clone(), output: ToolOutput::text("it's \"there\"\n") };
     let usage = Usage { input: 11, output: 7, cache_read: 5, ..Usage::default() };
     let said = Response { usage: usage.clone(), ..Response::of(vec![AssistantPart::ToolCall(call)]) };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use agent_core::{
-    AssistantPart, Body, ContentPart, Encoded, Encoder, EntryId, FilePart, Message, ModelRequest, RawJson,
-    Rendered, Seal, SystemBlock, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
-    floor_boundary,
+    AssistantPart, Body, ContentPart, Encoded, Encoder, EntryId, FilePart, Message, ModelRequest, Outgoing,
+    RawJson, Rendered, Seal, SystemBlock, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Trim,
+    UserPart, floor_boundary,
 };
 use bytes::Bytes;
 
@@ -51,7 +51,8 @@ impl Encoder for ScriptEncoder {
             body.push(message("user", &text_block(note.text.as_str())).into());
         }
         body.push(tail(request).into());
-        Encoded { body, diagnostics: Vec::new() }
+        let outgoing = Outgoing { body, stream: request.stream, headers: Vec::new() };
+        Encoded { request: outgoing, diagnostics: Vec::new() }
     }
 }
 

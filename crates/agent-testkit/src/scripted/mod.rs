@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::{
-    Body, Cancel, Encoder, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream,
+    Cancel, Encoder, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream, Outgoing,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -161,11 +161,11 @@ impl LanguageModel for ScriptedModel {
         Box::new(ScriptEncoder::default())
     }
 
-    async fn stream(&self, body: Body, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+    async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
         if cancel.is_cancelled() {
             return Err(ModelError::cancelled());
         }
-        let body = body.to_vec();
+        let body = request.body.to_vec();
         let (position, reply, ending) = self.take(&body)?;
         let events = play::events(&self.profile, (position, reply), body.len(), self.delta_bytes);
         Ok(Play::new(events, ending, reply.delay_ms).stream(cancel.clone()))

@@ -103,7 +103,7 @@ impl Teller<'_> {
             self.events.push(ModelEvent::ToolInputDelta { index, call: call_id, tool, json });
         }
         let input = if cut { ToolInput::cut(written) } else { ToolInput::finished(written) };
-        self.end_block(AssistantPart::ToolCall(ToolCall { id, name: call.name.clone(), input }));
+        self.end_block(AssistantPart::ToolCall(ToolCall { id, name: call.name.clone(), input, data: None }));
     }
 
     fn end_block(&mut self, part: AssistantPart) {

@@ -37,7 +37,7 @@ pub(super) fn user(text: &str) -> Entry {
 
 pub(super) fn asks(name: &str) -> Response {
     let input = ToolInput::finished(RAW);
-    let part = AssistantPart::ToolCall(ToolCall { id: call(name), name: "look".into(), input });
+    let part = AssistantPart::ToolCall(ToolCall { id: call(name), name: "look".into(), input, data: None });
     Response { usage: usage(3), ..Response::of(vec![part]) }
 }
 

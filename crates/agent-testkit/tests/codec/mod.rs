@@ -5,7 +5,7 @@ use agent_core::{
     RequestSettings, Response, ResponseBuilder, StepRecord, SystemBlock, ToolCard, ToolChoice, ToolOutput,
     ToolResult, UserMessage,
 };
-use agent_providers::anthropic::{MessagesEncoder, profiles::profile};
+use agent_providers::anthropic::profiles::profile;
 use agent_providers::{StreamDecoder, ToolNames, WireFormat};
 use agent_testkit::{Fault, Reply, SimProvider};
 
@@ -22,14 +22,14 @@ fn encode(encoder: &mut dyn Encoder, history: &History) -> String {
         marks: &[],
         stream: true,
     };
-    String::from_utf8(encoder.encode(&request).body.to_vec()).unwrap()
+    String::from_utf8(encoder.encode(&request).request.body.to_vec()).unwrap()
 }
 
 /// Asks and decodes what comes, frame by frame.
 async fn ask(client: &mut Client, body: &str) -> Result<Response, ModelError> {
     let answer = client.post(body).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let mut decoder = StreamDecoder::new(WireFormat::Anthropic, ToolNames::default());
+    let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
     let mut events: Vec<_> = answer.frames.iter().flat_map(|frame| decoder.push(frame)).collect();
     events.extend(decoder.finish());
     let mut fold = ResponseBuilder::default();
@@ -54,10 +54,14 @@ async fn a_conversation_of_several_steps_is_taken() {
     ];
     let sim = SimProvider::start(script).unwrap();
     let mut client = Client::connect(&sim).await;
-    let mut encoder = MessagesEncoder::new(profile("claude-sonnet-4-6"));
+    let mut encoder = agent_providers::encoder(
+        &WireFormat::Anthropic.into(),
+        profile("claude-sonnet-4-6"),
+        ToolNames::default(),
+    );
     let mut history = history();
     loop {
-        let response = ask(&mut client, &encode(&mut encoder, &history)).await.unwrap();
+        let response = ask(&mut client, &encode(&mut *encoder, &history)).await.unwrap();
         let results =
             response.calls().map(|call| ToolResult { call: call.id.clone(), output: ToolOutput::text("") });
         let results: Vec<_> = results.collect();
@@ -84,7 +88,14 @@ async fn faults_are_read_as_what_they_are() {
         .fault(Fault::Cut { after: 4 })
         .fault(Fault::overloaded_event(0));
     let sim = SimProvider::start(vec![reply]).unwrap();
-    let body = encode(&mut MessagesEncoder::new(profile("claude-sonnet-4-6")), &history());
+    let body = encode(
+        &mut *agent_providers::encoder(
+            &WireFormat::Anthropic.into(),
+            profile("claude-sonnet-4-6"),
+            ToolNames::default(),
+        ),
+        &history(),
+    );
     let expected = [ModelErrorKind::Overloaded, ModelErrorKind::Interrupted, ModelErrorKind::Overloaded];
     for expect in expected {
         let mut client = Client::connect(&sim).await;

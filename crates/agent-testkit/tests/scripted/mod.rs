@@ -1,8 +1,8 @@
 //! The scripted model: what it says, what it remembers, how it fails.
 
 use agent_core::{
-    AssistantPart, Body, CallId, Cancel, Encoder, Entry, FinishKind, History, LanguageModel, ModelError,
-    ModelErrorKind, ModelEvent, ModelRequest, Note, NoteKind, RawJson, RequestSettings, Response,
+    AssistantPart, CallId, Cancel, Encoder, Entry, FinishKind, History, LanguageModel, ModelError,
+    ModelErrorKind, ModelEvent, ModelRequest, Note, NoteKind, Outgoing, RawJson, RequestSettings, Response,
     ResponseBuilder, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
     UserMessage,
 };
@@ -16,7 +16,7 @@ fn history(text: &str) -> History {
     history
 }
 
-fn encode(encoder: &mut dyn Encoder, history: &History, stream: bool) -> Body {
+fn encode(encoder: &mut dyn Encoder, history: &History, stream: bool) -> Outgoing {
     let system = [SystemBlock::new("Be brief.").unwrap()];
     let schema = RawJson::parse(r#"{"type":"object"}"#).unwrap();
     let tools = [ToolCard::new("grep", "Searches.", &schema).unwrap()];
@@ -29,7 +29,7 @@ fn encode(encoder: &mut dyn Encoder, history: &History, stream: bool) -> Body {
         marks: &[],
         stream,
     };
-    encoder.encode(&request).body
+    encoder.encode(&request).request
 }
 
 /// The items of one answer, as far as it goes.
@@ -218,7 +218,7 @@ async fn cancelling_reaches_every_wait() {
     let model = ScriptedModel::new(reply());
     let cancel = Cancel::new();
     cancel.cancel();
-    let refused = model.stream(Body::default(), &cancel).await.err();
+    let refused = model.stream(Outgoing::default(), &cancel).await.err();
     assert_eq!(refused, Some(ModelError::cancelled()));
     assert!(model.requests().is_empty(), "what was cancelled before was not asked");
 }
@@ -235,18 +235,18 @@ async fn bytes_once_sent_stay_the_same_buffers() {
     let model = ScriptedModel::new(vec![Reply::text("x").thinking("y").call("f", "{}")]);
     let mut encoder = model.encoder();
     let mut log = history("go");
-    let first = encode(&mut *encoder, &log, true);
+    let first = encode(&mut *encoder, &log, true).body;
     let response = answer(&model, &log).await.unwrap();
     log.push(step(response, "ok")).unwrap();
-    let second = encode(&mut *encoder, &log, true);
+    let second = encode(&mut *encoder, &log, true).body;
     let same = |a: &Bytes, b: &Bytes| a.as_ptr() == b.as_ptr() && a.len() == b.len();
     let shared = first.buffers().zip(second.buffers()).take_while(|(a, b)| same(a, b)).count();
     assert_eq!(shared, first.buffers().count() - 1, "all but the tail");
-    let whole = encode(&mut *encoder, &log, false).to_vec();
+    let whole = encode(&mut *encoder, &log, false).body.to_vec();
     let streamed = String::from_utf8(second.to_vec()).unwrap();
     assert_eq!(String::from_utf8(whole).unwrap(), streamed.replace("\"stream\":true", "\"stream\":false"));
     assert_eq!(
-        encode(&mut *model.encoder(), &log, true).to_vec(),
+        encode(&mut *model.encoder(), &log, true).body.to_vec(),
         second.to_vec(),
         "another encoder, the same bytes"
     );
@@ -273,7 +273,7 @@ async fn what_it_was_asked_can_be_read() {
     {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_sim_0000_0","content":"found at 2025-03-01T10:00:00Z"}]},
     {"role":"user","content":[{"type":"text","text":"mind the step"}]}
     ],
-    "settings":{"max_output":null,"temperature":null,"thinking":null,"stop_sequences":[]},"tool_choice":"auto","marks":[],"stream":true}
+    "settings":{},"tool_choice":"auto","marks":[],"stream":true}
     "#);
     insta::assert_snapshot!(render_requests(&requests), @r#"
     request 1

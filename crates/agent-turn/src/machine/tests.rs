@@ -11,6 +11,7 @@ fn call(id: &str, tool: &str) -> AssistantPart {
         id: CallId::new(id).unwrap(),
         name: tool.into(),
         input: ToolInput::finished(""),
+        data: None,
     })
 }
 

@@ -6,9 +6,11 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use agent_core::{Encoder, Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
-use agent_providers::anthropic::{Imported, MessagesEncoder, import_request, profiles};
-use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response};
+use agent_core::{Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
+use agent_providers::anthropic::profiles;
+use agent_providers::{
+    Decoded, Imported, ResponseHead, ToolNames, WireFormat, decode_response, import_request,
+};
 use agent_testkit::{Exchange, read_exchanges};
 use plain::Plain;
 
@@ -77,7 +79,10 @@ fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
             mismatches: against_plain(&exchange, &decoded),
             notes: Vec::new(),
         };
-        match import_request(exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
+        match import_request(
+            &WireFormat::Anthropic.into(),
+            exchange.request.body.as_deref().unwrap_or_default().as_bytes(),
+        ) {
             Ok(imported) => {
                 row.mismatches.extend(against_encoder(&imported));
                 if let Some((history, answer)) = &before {
@@ -96,7 +101,7 @@ fn decode(format: WireFormat, exchange: &Exchange) -> Decoded {
     let headers: Vec<(String, String)> = exchange.response.headers.clone().into_iter().collect();
     let head = ResponseHead { status: Some(exchange.response.status), headers: &headers, now: env::now() };
     let chunks: Vec<&[u8]> = exchange.response.body.chunks(READ).collect();
-    decode_response(format, &chunks, &head)
+    decode_response(&format.into(), &chunks, &head)
 }
 
 fn says(decoded: &Decoded) -> String {
@@ -132,7 +137,11 @@ fn against_plain(exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
 fn against_encoder(imported: &Imported) -> Vec<String> {
     let history = &imported.history;
     let draft = history.draft();
-    let mut encoder = MessagesEncoder::new(profiles::profile(&imported.model));
+    let mut encoder = agent_providers::encoder(
+        &WireFormat::Anthropic.into(),
+        profiles::profile(&imported.model),
+        ToolNames::default(),
+    );
     let encoded = encoder.encode(&ModelRequest {
         system: &imported.system,
         tools: &imported.tools,
@@ -142,7 +151,7 @@ fn against_encoder(imported: &Imported) -> Vec<String> {
         marks: &[],
         stream: imported.stream,
     });
-    match import_request(&encoded.body.to_vec()) {
+    match import_request(&WireFormat::Anthropic.into(), &encoded.request.body.to_vec()) {
         Ok(again) if conversation(&again.history) == conversation(history) => Vec::new(),
         Ok(_) => vec!["request: encoded and imported again it is another conversation".to_owned()],
         Err(error) => vec![format!("request: encoded it cannot be imported ({error})")],

@@ -132,7 +132,7 @@ mod tests {
 
     fn check(body: &str, tamper: impl Fn(&mut Decoded), expect: &str) {
         let mut decoded =
-            decode_response(WireFormat::Anthropic, &[body.as_bytes()], &ResponseHead::unknown());
+            decode_response(&WireFormat::Anthropic.into(), &[body.as_bytes()], &ResponseHead::unknown());
         tamper(&mut decoded);
         assert_eq!(Plain::read(body).unwrap().differences(&decoded).join("; "), expect);
     }

@@ -2,17 +2,12 @@
 
 pub(crate) mod block;
 pub(crate) mod decode;
-pub mod encode;
-pub mod import;
-mod joined;
-mod marks;
+pub(crate) mod encode;
+pub(crate) mod import;
 pub mod profiles;
 mod segment;
 mod settings;
 pub(crate) mod usage;
-
-pub use encode::MessagesEncoder;
-pub use import::{ImportError, Imported, import_request};
 
 /// The name that tags parts only this provider understands.
 pub const PROVIDER: &str = "anthropic";

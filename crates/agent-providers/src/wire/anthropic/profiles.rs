@@ -38,6 +38,7 @@ pub fn profile(model: &str) -> ModelProfile {
         forced_tool_choice: !known.has(NO_FORCE),
         mid_conversation_system: known.has(MID_SYSTEM),
         vision: true,
+        known: true,
         ..little
     }
 }

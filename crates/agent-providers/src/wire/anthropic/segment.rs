@@ -3,52 +3,33 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, ContentPart, Diagnostic, FilePart, FileSource, Message, Reasoning, Rendered, Seal,
-    ToolInput, ToolOutput, ToolResult, Trim, UserPart, ceil_boundary, floor_boundary,
+    AssistantPart, ContentPart, FilePart, FileSource, Message, Reasoning, Rendered, Seal, ToolInput,
+    ToolOutput, ToolResult, Trim, UserPart, ceil_boundary, floor_boundary,
 };
 use bytes::Bytes;
 
-use super::PROVIDER;
-use crate::names::{ToolNames, wire_id};
+use crate::names::wire_id;
+use crate::wire::form::{Cx, Run};
 use crate::wire::json::{quoted, sound, write};
 
-/// What one piece of the view looks like on the wire.
-#[derive(Debug)]
-pub(super) struct Segment {
-    /// Invariant: neighbours differ in role.
-    pub(super) runs: Vec<Run>,
-}
-
-/// Blocks of one role, joined by commas.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) role: Role,
-    /// Invariant: never empty.
-    pub(super) bytes: Bytes,
-    /// Where a marker goes: just before the end of the last block that may carry one.
-    pub(super) splice: Option<usize>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     User,
     Assistant,
 }
 
 /// Encodes pieces, noting what it must leave out.
 #[derive(Debug)]
-pub(super) struct Renderer<'e> {
-    pub(super) names: &'e ToolNames,
-    pub(super) vision: bool,
-    pub(super) diagnostics: &'e mut Vec<Diagnostic>,
+pub(super) struct Renderer<'r, 'e> {
+    pub(super) cx: &'r mut Cx<'e>,
 }
 
-impl Renderer<'_> {
-    pub(super) fn segment(&mut self, piece: Rendered<'_>) -> Segment {
-        Segment { runs: piece.messages().map(|message| self.run(message)).collect() }
+impl Renderer<'_, '_> {
+    pub(super) fn runs(&mut self, piece: Rendered<'_>) -> Vec<Run<Role>> {
+        piece.messages().map(|message| self.run(message)).collect()
     }
 
-    fn run(&mut self, message: Message<'_>) -> Run {
+    fn run(&mut self, message: Message<'_>) -> Run<Role> {
         let role = match message {
             Message::User(_) | Message::Note(_) | Message::Tool(..) => Role::User,
             Message::Assistant(..) | Message::Summary(_) => Role::Assistant,
@@ -78,24 +59,30 @@ impl Renderer<'_> {
                 AssistantPart::Text(said) => blocks.block(true, |out| {
                     out.extend_from_slice(br#"{"type":"text","text":"#);
                     write(out, said.text.as_str());
-                    if let Some(data) = said.data.as_ref().filter(|data| data.provider == PROVIDER) {
+                    if let Some(data) =
+                        said.data.as_ref().filter(|data| data.provider == self.cx.profile.provider)
+                    {
                         out.extend_from_slice(br#","citations":"#);
                         out.extend_from_slice(sound(data.json.get()).as_bytes());
                     }
                     out.push(b'}');
                 }),
-                AssistantPart::Reasoning(said) if !trim.strip_reasoning => thinking(blocks, said),
+                AssistantPart::Reasoning(said) if !trim.strip_reasoning => {
+                    thinking(blocks, said, &self.cx.profile.provider)
+                }
                 AssistantPart::Reasoning(_) => {}
                 AssistantPart::ToolCall(call) => blocks.block(true, |out| {
                     out.extend_from_slice(br#"{"type":"tool_use","id":"#);
                     write(out, wire_id(call.id.as_str()).as_ref());
                     out.extend_from_slice(br#","name":"#);
-                    write(out, self.names.wire(&call.name).as_ref());
+                    write(out, self.cx.names.wire(&call.name).as_ref());
                     out.extend_from_slice(br#","input":"#);
                     out.extend_from_slice(input(&call.input).as_bytes());
                     out.push(b'}');
                 }),
-                AssistantPart::Provider(part) if part.provider == PROVIDER && part.raw.is_object() => {
+                AssistantPart::Provider(part)
+                    if part.provider == self.cx.profile.provider && part.raw.is_object() =>
+                {
                     blocks.block(is_markable(&part.kind), |out| {
                         out.extend_from_slice(sound(part.raw.get()).as_bytes());
                     });
@@ -157,7 +144,7 @@ impl Renderer<'_> {
         let is_image = file.media_type.starts_with("image/");
         let is_pdf = file.media_type == "application/pdf";
         let source = match &file.source {
-            _ if is_image && !self.vision => Err("the model does not see images"),
+            _ if is_image && !self.cx.profile.vision => Err("the model does not see images"),
             FileSource::Base64(data) if is_image || is_pdf => {
                 let media = quoted(&file.media_type);
                 Ok(format!(r#"{{"type":"base64","media_type":{media},"data":{}}}"#, quoted(data)))
@@ -165,7 +152,7 @@ impl Renderer<'_> {
             FileSource::Url(url) if is_image || is_pdf => {
                 Ok(format!(r#"{{"type":"url","url":{}}}"#, quoted(url)))
             }
-            FileSource::Reference { provider, id } if provider == PROVIDER => {
+            FileSource::Reference { provider, id } if *provider == self.cx.profile.provider => {
                 Ok(format!(r#"{{"type":"file","file_id":{}}}"#, quoted(id)))
             }
             FileSource::Reference { .. } => Err("it was uploaded to another provider"),
@@ -191,7 +178,7 @@ impl Renderer<'_> {
     }
 
     fn leave_out(&mut self, what: &str, why: &str) {
-        self.diagnostics.push(Diagnostic { what: what.to_owned(), why: why.to_owned() });
+        self.cx.note(what, why);
     }
 }
 
@@ -226,7 +213,7 @@ impl Blocks {
     }
 
     /// The blocks as one run; a message without content is given some.
-    pub(super) fn run(mut self, role: Role) -> Run {
+    pub(super) fn run(mut self, role: Role) -> Run<Role> {
         if self.bytes.is_empty() {
             self.text(NO_CONTENT);
         }
@@ -235,16 +222,16 @@ impl Blocks {
 }
 
 /// Thinking goes back to the provider that sealed it; that of others, or of nobody, is not for this one.
-fn thinking(blocks: &mut Blocks, Reasoning { text, seal }: &Reasoning) {
+fn thinking(blocks: &mut Blocks, Reasoning { text, seal }: &Reasoning, ours: &str) {
     match seal {
-        Some(Seal::Signature { provider, value }) if provider == PROVIDER => blocks.block(false, |out| {
+        Some(Seal::Signature { provider, value }) if provider == ours => blocks.block(false, |out| {
             out.extend_from_slice(br#"{"type":"thinking","thinking":"#);
             write(out, text);
             out.extend_from_slice(br#","signature":"#);
             write(out, value);
             out.push(b'}');
         }),
-        Some(Seal::Redacted { provider, data }) if provider == PROVIDER => blocks.block(false, |out| {
+        Some(Seal::Redacted { provider, data }) if provider == ours => blocks.block(false, |out| {
             out.extend_from_slice(br#"{"type":"redacted_thinking","data":"#);
             write(out, data);
             out.push(b'}');

@@ -4,45 +4,37 @@ use agent_core::{Diagnostic, ModelProfile, ModelRequest, RequestSettings, Thinki
 
 use super::profiles::refusals;
 use crate::names::ToolNames;
-use crate::wire::json::{quoted, write};
+use crate::wire::form::Cx;
+use crate::wire::json::quoted;
+use crate::wire::tail::Tail;
 
-/// Writes everything between the messages and the value of `stream`.
-pub(super) fn tail(
-    request: &ModelRequest<'_>,
-    profile: &ModelProfile,
-    names: &ToolNames,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
-    let settings = request.settings;
-    let mut notes = Notes(diagnostics);
+/// Writes everything behind the messages but whether the answer is streamed.
+pub(super) fn tail(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
+    let mut tail = Tail::default();
+    let (settings, profile) = (request.settings, cx.profile);
+    let mut notes = Notes(cx.diagnostics);
     let limit = max_tokens(settings, profile, &mut notes);
-    out.extend_from_slice(format!(r#","max_tokens":{limit}"#).as_bytes());
+    tail.set("max_tokens", &limit);
     let thinking = thinking(settings.thinking, limit, profile, &mut notes);
     let thinks = matches!(thinking, Some(Mode::Adaptive | Mode::Enabled(_)));
     if let Some(temperature) = temperature(settings, thinks, profile, &mut notes) {
-        out.extend_from_slice(br#","temperature":"#);
-        write(&mut out, &temperature);
+        tail.set("temperature", &temperature);
     }
     match thinking {
-        Some(Mode::Adaptive) => out.extend_from_slice(br#","thinking":{"type":"adaptive"}"#),
-        Some(Mode::Disabled) => out.extend_from_slice(br#","thinking":{"type":"disabled"}"#),
+        Some(Mode::Adaptive) => tail.raw("thinking", r#"{"type":"adaptive"}"#),
+        Some(Mode::Disabled) => tail.raw("thinking", r#"{"type":"disabled"}"#),
         Some(Mode::Enabled(budget)) => {
-            out.extend_from_slice(
-                format!(r#","thinking":{{"type":"enabled","budget_tokens":{budget}}}"#).as_bytes(),
-            );
+            tail.raw("thinking", format!(r#"{{"type":"enabled","budget_tokens":{budget}}}"#));
         }
         None => {}
     }
     if !settings.stop_sequences.is_empty() {
-        out.extend_from_slice(br#","stop_sequences":"#);
-        write(&mut out, &settings.stop_sequences);
+        tail.set("stop_sequences", &settings.stop_sequences);
     }
-    if let Some(choice) = tool_choice(request, thinks, profile, names, &mut notes) {
-        out.extend_from_slice(format!(r#","tool_choice":{choice}"#).as_bytes());
+    if let Some(choice) = tool_choice(request, thinks, profile, cx.names, &mut notes) {
+        tail.raw("tool_choice", choice);
     }
-    out.extend_from_slice(br#","stream":"#);
-    out
+    tail
 }
 
 struct Notes<'d>(&'d mut Vec<Diagnostic>);

@@ -5,81 +5,30 @@ mod wire;
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, CallId, Diagnostic, Entry, EntryId, History, ModelEvent, Note, NoteKind, RawJson, Repair,
-    RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
-    UserMessage, UserPart,
+    AssistantPart, ModelEvent, RawJson, RequestSettings, SystemBlock, ToolCard, ToolChoice, ToolOutput,
+    UserPart,
 };
 use serde_json::value::RawValue;
 
 use super::block::{Block, Closed, Done};
 use crate::wire::Json;
+use crate::wire::import::{Grouping, ImportError, Imported};
 use crate::wire::json::{mended, object, quoted, text_or_raw};
 use wire::{WireBlock, WireChoice, WireMessage, WireRequest, WireThinking, WireTool, content, part};
 
-/// A recorded request as the harness would hold it.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "a report of plain data, taken apart by its readers")]
-pub struct Imported {
-    /// The model's name.
-    pub model: String,
-    /// The system prompt.
-    pub system: Vec<SystemBlock>,
-    /// The tools this side executes.
-    pub tools: Vec<ToolCard>,
-    /// Limits, sampling, thinking.
-    pub settings: RequestSettings,
-    /// Whether and which tool had to be called.
-    pub tool_choice: ToolChoice,
-    /// Whether a stream was asked for.
-    pub stream: bool,
-    /// The conversation, every call paired with its result.
-    pub history: History,
-    /// What was mended to pair them, and where.
-    pub repairs: Vec<(EntryId, Repair)>,
-    /// What has no place in our types and was left out.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-/// Bytes that are no request of this format.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// Not JSON, or not an object with the fields of a request.
-    #[error("the bytes are no Messages request ({0}); pass the body of a POST to /v1/messages")]
-    Json(#[from] serde_json::Error),
-    /// A message that is no object, or whose role is unknown.
-    #[error("message {position} has the role {role:?}; only user, assistant and system are known")]
-    Role {
-        /// Which message, from 0.
-        position: usize,
-        /// Its role.
-        role: String,
-    },
-}
-
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
-///
-/// ```
-/// use agent_providers::anthropic::import_request;
-///
-/// let body = br#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
-/// let imported = import_request(body)?;
-/// assert_eq!((imported.history.len(), imported.settings.max_output), (1, Some(9)));
-/// # Ok::<(), agent_providers::anthropic::ImportError>(())
-/// ```
-pub fn import_request(body: &[u8]) -> Result<Imported, ImportError> {
+pub(crate) fn import(body: &[u8]) -> Result<Imported, ImportError> {
     let text = String::from_utf8_lossy(body);
     let (text, lone) = mended(&text);
-    let request: WireRequest<'_> = serde_json::from_str(&text)?;
-    let mut importer = Importer { lone, ..Importer::default() };
+    let request: WireRequest<'_> =
+        serde_json::from_str(&text).map_err(|cause| ImportError::Json { format: FORMAT, cause })?;
+    let mut importer = Importer { lone, groups: Grouping::default() };
     let system = importer.system(request.system);
     let tools = importer.tools(request.tools);
     for (position, message) in request.messages.unwrap_or_default().into_iter().enumerate() {
         importer.message(position, &message)?;
     }
-    importer.end_step();
-    let (history, renamed) = History::mended(importer.entries);
-    importer.repairs.extend(renamed);
+    let (history, repairs, diagnostics) = importer.groups.finish();
     Ok(Imported {
         model: request.model.into_string(),
         system,
@@ -89,27 +38,21 @@ pub fn import_request(body: &[u8]) -> Result<Imported, ImportError> {
             temperature: request.temperature,
             thinking: request.thinking.as_ref().and_then(WireThinking::mode),
             stop_sequences: request.stop_sequences.unwrap_or_default(),
+            ..RequestSettings::default()
         },
         tool_choice: request.tool_choice.as_ref().map_or(ToolChoice::Auto, WireChoice::choice),
         stream: request.stream.unwrap_or(false),
         history,
-        repairs: importer.repairs,
-        diagnostics: importer.diagnostics,
+        repairs,
+        diagnostics,
     })
 }
 
-/// Groups messages into entries.
-#[derive(Debug, Default)]
+/// Reads messages into groups.
+#[derive(Debug)]
 struct Importer {
     lone: bool,
-    entries: Vec<Entry>,
-    /// What the model said last; its results may still come.
-    said: Option<Vec<AssistantPart>>,
-    results: Vec<ToolResult>,
-    /// What the user said after `said`: it stands behind the step.
-    after: Vec<Entry>,
-    repairs: Vec<(EntryId, Repair)>,
-    diagnostics: Vec<Diagnostic>,
+    groups: Grouping,
 }
 
 impl Importer {
@@ -144,14 +87,14 @@ impl Importer {
         match message.role.as_str() {
             "user" => self.user(&blocks(message.content)),
             "assistant" => {
-                self.end_step();
-                self.said = Some(self.assistant(&blocks(message.content)));
+                let parts = self.assistant(&blocks(message.content));
+                self.groups.said(parts);
             }
             "system" => {
-                let texts = self.texts("messages", message.content).into_iter().filter_map(Text::new);
-                self.after.extend(texts.map(|text| Entry::Note(Note { kind: NoteKind::State, text })));
+                let texts = self.texts("messages", message.content);
+                texts.iter().for_each(|text| self.groups.note(text));
             }
-            role => return Err(ImportError::Role { position, role: role.to_owned() }),
+            role => return Err(ImportError::Role { format: FORMAT, position, role: role.to_owned() }),
         }
         Ok(())
     }
@@ -171,13 +114,10 @@ impl Importer {
                 },
             }
         }
-        self.after.extend(UserMessage::new(parts).ok().map(Entry::User));
+        self.groups.user(parts);
     }
 
     fn result(&mut self, block: &WireBlock<'_>) {
-        let Ok(call) = CallId::new(block.tool_use_id.as_str()) else {
-            return self.leave_out("messages", "a tool result names no call");
-        };
         let inner = self.result_parts(block.content);
         let words = inner.iter().map(|part| match part {
             UserPart::Text(text) => Some(text.as_str()),
@@ -189,7 +129,7 @@ impl Importer {
             Some(words) if words.len() < 2 => ToolOutput::text(words.concat()),
             _ => ToolOutput::Content(inner.into_iter().filter_map(content).collect()),
         };
-        self.results.push(ToolResult { call, output });
+        self.groups.result(block.tool_use_id.as_str(), output);
     }
 
     /// The parts of a result. Blank words are none, and no loss.
@@ -232,24 +172,6 @@ impl Importer {
         parts
     }
 
-    /// Turns what the model said and the results that came for it into an entry, before what the user said next.
-    fn end_step(&mut self) {
-        let results = std::mem::take(&mut self.results);
-        match self.said.take() {
-            Some(parts) => {
-                let (step, mended) = StepRecord::repaired(Response::of(parts), results);
-                let id = EntryId::at(self.entries.len());
-                self.repairs.extend(mended.into_iter().map(|repair| (id, repair)));
-                self.entries.push(Entry::Step(step));
-            }
-            None => {
-                let id = EntryId::at(self.entries.len());
-                self.repairs.extend(results.into_iter().map(|result| (id, Repair::Dropped(result.call))));
-            }
-        }
-        self.entries.append(&mut self.after);
-    }
-
     /// The words of blocks that hold nothing else.
     fn texts(&mut self, what: &str, raw: Option<&RawValue>) -> Vec<String> {
         let blocks = blocks(raw);
@@ -264,9 +186,11 @@ impl Importer {
     }
 
     fn leave_out(&mut self, what: &str, why: &str) {
-        self.diagnostics.push(Diagnostic { what: what.to_owned(), why: why.to_owned() });
+        self.groups.leave_out(what, why);
     }
 }
+
+const FORMAT: &str = "anthropic";
 
 /// The blocks of a content: a string is one text block.
 fn blocks(raw: Option<&RawValue>) -> Vec<Cow<'_, str>> {
@@ -280,12 +204,12 @@ fn blocks(raw: Option<&RawValue>) -> Vec<Cow<'_, str>> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::Thinking;
+    use agent_core::{Entry, Thinking};
 
     use super::*;
 
     fn import(messages: &str) -> Imported {
-        import_request(format!(r#"{{"model":"m","messages":[{messages}]}}"#).as_bytes()).unwrap()
+        super::import(format!(r#"{{"model":"m","messages":[{messages}]}}"#).as_bytes()).unwrap()
     }
 
     /// The entries of these messages, one letter each, with the number of results of a step.
@@ -367,7 +291,7 @@ mod tests {
     #[test]
     fn a_tool_that_cannot_be_read_is_not_taken_for_one_of_the_provider() {
         let check = |tool: &str, expect: &str| {
-            let imported = import_request(format!(r#"{{"model":"m","tools":[{tool}]}}"#).as_bytes()).unwrap();
+            let imported = super::import(format!(r#"{{"model":"m","tools":[{tool}]}}"#).as_bytes()).unwrap();
             assert_eq!(imported.tools.len(), usize::from(expect.is_empty()));
             let notes: String = imported.diagnostics.into_iter().map(|note| note.why).collect();
             assert!(notes.starts_with(expect), "{notes}");
@@ -380,7 +304,7 @@ mod tests {
 
     #[test]
     fn settings_tools_and_files() {
-        let imported = import_request(
+        let imported = super::import(
             br#"{"model":"m","system":"be kind","max_tokens":50,"temperature":0.5,"stream":true,
             "thinking":{"type":"enabled","budget_tokens":1024},"stop_sequences":["x"],"tool_choice":{"type":"tool","name":"f"},
             "tools":[{"name":"f","description":"d","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}},
@@ -404,11 +328,11 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        assert!(matches!(import_request(b"nope"), Err(ImportError::Json(_))));
-        let error = import_request(br#"{"messages":[{"role":"tool","content":"x"}]}"#).unwrap_err();
+        assert!(matches!(super::import(b"nope"), Err(ImportError::Json { .. })));
+        let error = super::import(br#"{"messages":[{"role":"tool","content":"x"}]}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "message 0 has the role \"tool\"; only user, assistant and system are known"
+            "message 0 has the role \"tool\", which anthropic does not have; check the format"
         );
     }
 }

@@ -1,7 +1,6 @@
 //! The one place that counts cache markers (case C03).
 
 use agent_core::{CacheProfile, Diagnostic, Mark, MarkPoint, Ttl};
-use bytes::Bytes;
 
 /// The markers that are sent, in the order in which the provider reads what they stand on.
 #[derive(Debug)]
@@ -87,14 +86,6 @@ impl Marks {
         });
         splices.collect()
     }
-}
-
-/// The bytes of a marker.
-pub(super) fn marker(ttl: Ttl) -> Bytes {
-    Bytes::from_static(match ttl {
-        Ttl::OneHour => br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
-        Ttl::FiveMinutes | _ => br#","cache_control":{"type":"ephemeral"}"#,
-    })
 }
 
 fn most_of(cache: &CacheProfile) -> usize {

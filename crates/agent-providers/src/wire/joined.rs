@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use agent_core::{Body, Entry, EntryId, HistoryView, Rendered, SharedBuffers, Trim, Ttl};
 use bytes::Bytes;
 
-use super::marks::{Splice, Unmarkable, marker};
-use super::segment::{Renderer, Role, Run, Segment};
+use super::form::{Cx, Form, Run};
+use super::marks::{Splice, Unmarkable};
 
 /// What was rendered so far, as a list of buffers that bodies share.
-#[derive(Debug, Default)]
-pub(super) struct Joined {
+#[derive(Debug)]
+pub(super) struct Joined<F: Form> {
     /// Glue and blocks of every piece shown, up to the end of the last block.
     buffers: SharedBuffers,
     /// Invariant: the summary first, then entries by rising id.
     places: Vec<Place>,
     has_summary: bool,
-    last: Option<Role>,
+    last: Option<F::Role>,
     /// How many entries of the history are taken in.
     entries: usize,
-    segments: BTreeMap<Key, Remembered>,
+    segments: BTreeMap<Key, Remembered<F::Role>>,
     round: u64,
 }
 
@@ -31,8 +31,9 @@ enum Key {
 }
 
 #[derive(Debug)]
-struct Remembered {
-    segment: Segment,
+struct Remembered<R> {
+    /// Invariant: neighbours differ in role, where the format joins those of one role.
+    runs: Vec<Run<R>>,
     /// The last round that used it.
     used: u64,
 }
@@ -43,22 +44,36 @@ struct Place {
     splice: Option<Splice>,
 }
 
-impl Joined {
+impl<F: Form> Default for Joined<F> {
+    fn default() -> Self {
+        Self {
+            buffers: SharedBuffers::default(),
+            places: Vec::new(),
+            has_summary: false,
+            last: None,
+            entries: 0,
+            segments: BTreeMap::new(),
+            round: 0,
+        }
+    }
+}
+
+impl<F: Form> Joined<F> {
     /// Takes in what the view shows that it did not show before.
     ///
     /// As long as no boundary was added, the view is the one before and the new entries, none of which is trimmed:
     /// a boundary reaches back only. After a boundary the list is joined anew out of what is remembered.
-    pub(super) fn follow(&mut self, view: HistoryView<'_>, renderer: &mut Renderer<'_>) {
+    pub(super) fn follow(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
         let all = view.entries();
         let is_boundary = |entry: &Entry| matches!(entry, Entry::Boundary(_));
         match all.get(self.entries..).filter(|new| !new.iter().any(is_boundary)) {
             Some(new) => {
                 for (position, entry) in (self.entries..).zip(new) {
                     let id = EntryId::at(position);
-                    self.join(Rendered::Entry { id, entry, trim: Trim::default() }, renderer);
+                    self.join(Rendered::Entry { id, entry, trim: Trim::default() }, form, cx);
                 }
             }
-            None => self.join_anew(view, renderer),
+            None => self.join_anew(view, form, cx),
         }
         self.entries = all.len();
     }
@@ -71,7 +86,7 @@ impl Joined {
             from = splice.buffer + 1;
             if let Some(buffer) = self.buffers.get(splice.buffer) {
                 body.push(buffer.slice(..splice.at));
-                body.push(marker(*ttl));
+                body.push(Bytes::from_static(F::marker(*ttl)));
                 body.push(buffer.slice(splice.at..));
             }
         }
@@ -93,23 +108,23 @@ impl Joined {
     }
 
     /// Who spoke last.
-    pub(super) fn last(&self) -> Option<Role> {
+    pub(super) fn last(&self) -> Option<F::Role> {
         self.last
     }
 
     /// Whether words to go on must follow, as the view puts them ([`Rendered::Continue`]): what was summarised may
     /// not end with the model.
     pub(super) fn must_continue(&self) -> bool {
-        self.has_summary && self.last == Some(Role::Assistant)
+        self.has_summary && self.last.is_some_and(F::is_model)
     }
 
-    fn join_anew(&mut self, view: HistoryView<'_>, renderer: &mut Renderer<'_>) {
+    fn join_anew(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
         let (segments, round) = (std::mem::take(&mut self.segments), self.round + 1);
         *self = Self { segments, round, ..Self::default() };
         for piece in view.rendered() {
             // It stands at the end of one request only.
             if !matches!(piece, Rendered::Continue) {
-                self.join(piece, renderer);
+                self.join(piece, form, cx);
             }
         }
         // What a rewrite took out of sight is let go once it outweighs what is shown.
@@ -118,7 +133,7 @@ impl Joined {
         }
     }
 
-    fn join(&mut self, piece: Rendered<'_>, renderer: &mut Renderer<'_>) {
+    fn join(&mut self, piece: Rendered<'_>, form: &F, cx: &mut Cx<'_>) {
         let (key, entry) = match piece {
             Rendered::Entry { id, trim, .. } => (Key::Entry(id, trim), id),
             Rendered::Summary { id, .. } => (Key::Summary(id), id),
@@ -128,11 +143,11 @@ impl Joined {
         let remembered = self
             .segments
             .entry(key)
-            .or_insert_with(|| Remembered { segment: renderer.segment(piece), used: self.round });
+            .or_insert_with(|| Remembered { runs: form.runs(piece, cx), used: self.round });
         remembered.used = self.round;
         let mut splice = None;
-        for Run { role, bytes, splice: at } in &remembered.segment.runs {
-            self.buffers.push(glue(self.last, *role));
+        for Run { role, bytes, splice: at } in &remembered.runs {
+            self.buffers.push(Bytes::from_static(F::glue(self.last, Some(*role))));
             splice = at.map(|at| Splice { buffer: self.buffers.count(), at }).or(splice);
             self.buffers.push(bytes.clone());
             self.last = Some(*role);
@@ -142,25 +157,12 @@ impl Joined {
 }
 
 /// Appends a run that stays in no later body.
-pub(super) fn push_run(body: &mut Body, last: Option<Role>, run: Run) -> Option<Role> {
-    body.push(glue(last, run.role));
+pub(super) fn push_run<F: Form>(
+    body: &mut Body,
+    last: Option<F::Role>,
+    run: Run<F::Role>,
+) -> Option<F::Role> {
+    body.push(Bytes::from_static(F::glue(last, Some(run.role))));
     body.push(run.bytes);
     Some(run.role)
 }
-
-/// What stands between two runs: a message opens where the role changes. The first message must be the user's.
-fn glue(last: Option<Role>, next: Role) -> Bytes {
-    Bytes::from_static(match (last, next) {
-        (None, Role::User) => USER_FIRST,
-        (None, Role::Assistant) => ASSISTANT_FIRST,
-        (Some(Role::User), Role::Assistant) => ASSISTANT_NEXT,
-        (Some(Role::Assistant), Role::User) => USER_NEXT,
-        (Some(Role::User), Role::User) | (Some(Role::Assistant), Role::Assistant) => b",",
-    })
-}
-
-const USER_FIRST: &[u8] = br#"{"role":"user","content":["#;
-const USER_NEXT: &[u8] = br#"]},{"role":"user","content":["#;
-const ASSISTANT_FIRST: &[u8] =
-    br#"{"role":"user","content":[{"type":"text","text":"(no content)"}]},{"role":"assistant","content":["#;
-const ASSISTANT_NEXT: &[u8] = br#"]},{"role":"assistant","content":["#;

@@ -1,0 +1,189 @@
+//! The encoder of one session: what was encoded stays the same buffers for ever (requirement M5, cases C01 and C03).
+
+use agent_core::{
+    Body, Diagnostic, Encoded, Encoder, Entry, FinishKind, HistoryView, MarkPoint, ModelProfile,
+    ModelRequest, Outgoing, Rendered, SystemBlock, ToolCard,
+};
+use bytes::Bytes;
+
+use super::form::{Cx, Form, Head};
+use super::joined::{Joined, push_run};
+use super::marks::{Marks, Spot, Unmarkable};
+use crate::names::ToolNames;
+
+/// Encodes the requests of one session in one format.
+#[derive(Debug)]
+pub(crate) struct SessionEncoder<F: Form> {
+    form: F,
+    profile: ModelProfile,
+    names: ToolNames,
+    start: Bytes,
+    system: Frozen<SystemBlock>,
+    tools: Frozen<ToolCard>,
+    messages: Joined<F>,
+}
+
+/// A list at the head of the request, encoded again only when it changed.
+#[derive(Debug)]
+struct Frozen<T> {
+    of: Vec<T>,
+    bytes: Bytes,
+    splice: Option<usize>,
+}
+
+impl<F: Form> SessionEncoder<F> {
+    /// An encoder that shares the names it gives out with a decoder.
+    pub(crate) fn new(form: F, profile: ModelProfile, names: ToolNames) -> Self {
+        let start = Bytes::from(form.start(&profile));
+        Self {
+            form,
+            profile,
+            names,
+            start,
+            system: Frozen::empty(),
+            tools: Frozen::empty(),
+            messages: Joined::default(),
+        }
+    }
+
+    /// Encodes what is new; everything else is remembered.
+    fn refresh(&mut self, request: &ModelRequest<'_>, diagnostics: &mut Vec<Diagnostic>) {
+        let Self { form, profile, names, .. } = self;
+        let mut cx = Cx { names, profile, diagnostics };
+        self.system.refresh(request.system, |blocks| form.system(blocks, &mut cx));
+        self.tools.refresh(request.tools, |tools| form.tools(tools, &mut cx));
+        self.messages.follow(request.draft.view(), form, &mut cx);
+    }
+
+    fn spot(&self, at: MarkPoint) -> Result<Spot, Unmarkable> {
+        match at {
+            MarkPoint::Tools => self.tools.spot(Spot::Tools),
+            MarkPoint::System => self.system.spot(Spot::System),
+            MarkPoint::Entry(entry) => self.messages.splice(entry).map(Spot::Messages),
+            _ => Err(Unmarkable::Nothing),
+        }
+    }
+
+    /// Words for this call only, after everything that stays; gives who speaks last.
+    fn ephemeral(
+        &self,
+        request: &ModelRequest<'_>,
+        body: &mut Body,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Option<F::Role> {
+        let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics };
+        let mut runs = Vec::new();
+        if self.messages.must_continue() {
+            runs.extend(self.form.runs(Rendered::Continue, &mut cx));
+        }
+        let notes = request.draft.ephemeral();
+        if !notes.is_empty() {
+            runs.extend(self.form.reminders(notes, &mut cx));
+        }
+        runs.into_iter().fold(self.messages.last(), |last, run| push_run::<F>(body, last, run))
+    }
+
+    /// The list of messages, with the system prompt in front where it belongs there.
+    fn list(
+        &self,
+        request: &ModelRequest<'_>,
+        marks: &Marks,
+        body: &mut Body,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let has_system = F::SYSTEM_IN_LIST && !self.system.bytes.is_empty();
+        if has_system {
+            self.system.push(body, marks.at(Spot::System).map(F::marker));
+            let is_alone = self.messages.last().is_none() && request.draft.ephemeral().is_empty();
+            body.push(Bytes::from_static(if is_alone { b"" } else { b"," }));
+        }
+        self.messages.push(body, &marks.in_messages());
+        let last = self.ephemeral(request, body, diagnostics);
+        let model_ends = last.is_some_and(F::is_model) && F::MODEL_MAY_NOT_END;
+        if model_ends && !is_paused(request.draft.view()) {
+            diagnostics.push(Diagnostic { what: "messages".into(), why: ENDS_WITH_MODEL.into() });
+        }
+        body.push(Bytes::from_static(F::glue(last, None)));
+    }
+}
+
+impl<F: Form> Encoder for SessionEncoder<F> {
+    fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded {
+        let mut diagnostics = Vec::new();
+        if !self.profile.known {
+            diagnostics.push(unknown_model(&self.profile));
+        }
+        self.refresh(request, &mut diagnostics);
+        let marks = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
+        let mut body = Body::default();
+        body.push(self.start.clone());
+        if !F::SYSTEM_IN_LIST {
+            self.system.push(&mut body, marks.at(Spot::System).map(F::marker));
+        }
+        self.tools.push(&mut body, marks.at(Spot::Tools).map(F::marker));
+        body.push(Bytes::from_static(F::LIST));
+        self.list(request, &marks, &mut body, &mut diagnostics);
+        let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics: &mut diagnostics };
+        let mut tail = self.form.tail(request, &mut cx);
+        tail.lay_over(request.settings, &mut cx);
+        body.push(Bytes::from(tail.into_bytes()));
+        body.push(Bytes::from_static(F::end(request.stream)));
+        let headers = self.form.headers(request, &self.profile);
+        Encoded { request: Outgoing { body, stream: request.stream, headers }, diagnostics }
+    }
+}
+
+impl<T: Clone + PartialEq> Frozen<T> {
+    fn empty() -> Self {
+        Self { of: Vec::new(), bytes: Bytes::new(), splice: None }
+    }
+
+    fn spot(&self, spot: Spot) -> Result<Spot, Unmarkable> {
+        match self.splice {
+            Some(_) => Ok(spot),
+            None if self.bytes.is_empty() => Err(Unmarkable::Nothing),
+            None => Err(Unmarkable::NoBlock),
+        }
+    }
+
+    /// Appends the list whole, or as two slices of its buffer around a marker.
+    fn push(&self, body: &mut Body, marker: Option<&'static [u8]>) {
+        match (self.splice, marker) {
+            (Some(at), Some(marker)) => {
+                body.push(self.bytes.slice(..at));
+                body.push(Bytes::from_static(marker));
+                body.push(self.bytes.slice(at..));
+            }
+            (Some(_) | None, _) => body.push(self.bytes.clone()),
+        }
+    }
+
+    fn refresh(&mut self, given: &[T], render: impl FnOnce(&[T]) -> Head) {
+        if self.of == given {
+            return;
+        }
+        let Head { bytes, splice } = if given.is_empty() { Head::default() } else { render(given) };
+        *self = Self { of: given.to_vec(), bytes: Bytes::from(bytes), splice };
+    }
+}
+
+/// Whether the model's words end a conversation that its provider paused: they are sent again as they are.
+fn is_paused(view: HistoryView<'_>) -> bool {
+    match view.entries().last() {
+        Some(Entry::Step(step)) => step.finish().kind == FinishKind::Pause,
+        Some(Entry::User(_) | Entry::Note(_) | Entry::Boundary(_)) | None => false,
+    }
+}
+
+fn unknown_model(profile: &ModelProfile) -> Diagnostic {
+    let ModelProfile { model, context_window, max_output, .. } = profile;
+    Diagnostic {
+        what: "model".into(),
+        why: format!(
+            "nothing is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed; give its profile to use what it can do"
+        ),
+    }
+}
+
+const ENDS_WITH_MODEL: &str =
+    "the conversation ends with the model's own words; many models refuse that, end it with a user message";

@@ -1,0 +1,95 @@
+//! What a format decides about its requests: how each part is written, and what stands between two of them.
+
+use std::fmt;
+
+use agent_core::{Diagnostic, ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
+use bytes::Bytes;
+
+use super::tail::Tail;
+use crate::names::ToolNames;
+
+/// One format's way to write requests. [`super::encoder::SessionEncoder`] puts the parts in order and remembers them.
+///
+/// A body is `start, system, tools, list of messages, tail, end`: what stays comes first, so that the body of one
+/// step is the beginning of the next one's. Heads end with a comma, fields of the tail begin with one.
+pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
+    /// Who speaks in an item of the list.
+    type Role: Copy + PartialEq + fmt::Debug + Send + Sync;
+
+    /// Opens the list of messages, for example `"messages":[`.
+    const LIST: &'static [u8];
+
+    /// Whether the system prompt is the first item of the list, and no field of its own.
+    const SYSTEM_IN_LIST: bool;
+
+    /// The beginning of the body, for example `{"model":"m",`.
+    fn start(&self, profile: &ModelProfile) -> Vec<u8>;
+
+    /// The system prompt: a field with its comma, or the first items of the list without. Never asked for none.
+    fn system(&self, blocks: &[SystemBlock], cx: &mut Cx<'_>) -> Head;
+
+    /// The tools as a field with its comma. Never asked for none.
+    fn tools(&self, tools: &[ToolCard], cx: &mut Cx<'_>) -> Head;
+
+    /// One piece of the conversation. Pure, but for diagnostics: it is asked once.
+    fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Self::Role>>;
+
+    /// Words for one call only, which stand last. Never asked for none.
+    fn reminders(&self, notes: &[Note], cx: &mut Cx<'_>) -> Vec<Run<Self::Role>>;
+
+    /// What stands between two runs; before the first one, `last` is `None`; behind the last one, `next` is.
+    fn glue(last: Option<Self::Role>, next: Option<Self::Role>) -> &'static [u8];
+
+    /// Whether it is the model who speaks.
+    fn is_model(role: Self::Role) -> bool;
+
+    /// Whether requests that end with the model's words are refused by many models.
+    const MODEL_MAY_NOT_END: bool;
+
+    /// A cache marker, spliced in before the brace that ends a block.
+    fn marker(ttl: Ttl) -> &'static [u8];
+
+    /// Everything behind the messages but what depends on streaming.
+    fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail;
+
+    /// The end of the body, the only part that depends on streaming.
+    fn end(stream: bool) -> &'static [u8];
+
+    /// Headers that what is in the body needs.
+    fn headers(&self, _request: &ModelRequest<'_>, _profile: &ModelProfile) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// What a part is written with.
+#[derive(Debug)]
+pub(crate) struct Cx<'e> {
+    pub(crate) names: &'e ToolNames,
+    pub(crate) profile: &'e ModelProfile,
+    pub(crate) diagnostics: &'e mut Vec<Diagnostic>,
+}
+
+/// A part at the head of the body.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) bytes: Vec<u8>,
+    /// Where a marker goes.
+    pub(crate) splice: Option<usize>,
+}
+
+/// Blocks or whole messages of one role.
+#[derive(Debug)]
+pub(crate) struct Run<R> {
+    pub(crate) role: R,
+    /// Invariant: never empty.
+    pub(crate) bytes: Bytes,
+    /// Where a marker goes: just before the end of the last block that may carry one.
+    pub(crate) splice: Option<usize>,
+}
+
+impl Cx<'_> {
+    /// Tells of something that is not sent as asked.
+    pub(crate) fn note(&mut self, what: &str, why: impl Into<String>) {
+        self.diagnostics.push(Diagnostic { what: what.to_owned(), why: why.into() });
+    }
+}
