@@ -46,5 +46,5 @@ pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 pub use wire::{
     Dialect, Events, ImportError, Imported, StreamDecoder, WireFormat, anthropic, decode_body, encoder,
-    import_request, openai_chat,
+    gemini, import_request, openai_chat,
 };

@@ -3,9 +3,15 @@
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod corpus_gemini;
+#[cfg(test)]
 mod decode;
 #[cfg(test)]
+mod decode_gemini;
+#[cfg(test)]
 mod encode;
+#[cfg(test)]
+mod encode_gemini;
 #[cfg(test)]
 mod framing;
 #[cfg(feature = "http")]

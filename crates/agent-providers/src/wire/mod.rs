@@ -6,6 +6,7 @@ pub mod anthropic;
 mod dialect;
 mod encoder;
 pub(crate) mod form;
+pub mod gemini;
 mod import;
 mod joined;
 pub(crate) mod json;
@@ -13,6 +14,7 @@ mod marks;
 pub mod openai_chat;
 mod opening;
 pub(crate) mod tail;
+pub(crate) mod words;
 
 pub use dialect::Dialect;
 pub use import::{ImportError, Imported};
@@ -40,6 +42,8 @@ pub type Events = Vec<Result<ModelEvent, ModelError>>;
 pub enum WireFormat {
     /// Anthropic Messages.
     Anthropic,
+    /// Google Gemini, `generateContent`.
+    Gemini,
 }
 
 /// Decodes one answer, in process: bytes in, events out.
@@ -100,6 +104,12 @@ pub(crate) trait Codec: fmt::Debug + Send {
     /// Takes the body of an answer that was not streamed.
     fn body(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
+    /// Takes the end of the bytes, or of what is to be read of them: a format whose answers have no last event says
+    /// here whether this one is whole.
+    fn end(&mut self, _out: &mut Vec<ModelEvent>) -> Result<Progress, ModelError> {
+        Ok(Progress::More)
+    }
+
     /// Gives what is certain although the answer ends here: blocks that were complete and only waited.
     fn abandon(&mut self, out: &mut Vec<ModelEvent>);
 }
@@ -123,12 +133,13 @@ pub(crate) struct Json<'j> {
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 1] = [Self::Anthropic];
+    pub const ALL: [Self; 2] = [Self::Anthropic, Self::Gemini];
 
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -142,6 +153,7 @@ impl Dialect {
     fn codec(&self, names: ToolNames) -> Box<dyn Codec> {
         match self.format {
             WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+            WireFormat::Gemini => Box::new(gemini::decode::GenerateCodec::new(names, self.provider.clone())),
         }
     }
 }
@@ -182,6 +194,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
         WireFormat::Anthropic => {
             Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
         }
+        WireFormat::Gemini => Box::new(SessionEncoder::new(gemini::encode::GenerateForm, profile, names)),
     }
 }
 
@@ -198,6 +211,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
 pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
     match dialect.format {
         WireFormat::Anthropic => anthropic::import::import(body),
+        WireFormat::Gemini => gemini::import::import(dialect, body),
     }
 }
 
@@ -261,6 +275,7 @@ impl StreamDecoder {
                 self.take(frame, &mut out);
             }
         }
+        self.end(&mut out);
         if self.state == State::Open {
             let error = self.ended();
             self.fail(error, &mut out);
@@ -321,7 +336,11 @@ impl StreamDecoder {
                 return self.fail(ModelError::new(ModelErrorKind::Protocol, error.to_string()), out);
             }
         };
-        let Payload::Data(data) = frame.payload() else { return };
+        let data = match frame.payload() {
+            Payload::Data(data) => data,
+            Payload::Done => return self.end(out),
+            Payload::KeepAlive => return,
+        };
         self.progress += 1;
         if !data.starts_with('{') {
             return self.fail(protocol("an event is not a JSON object", data), out);
@@ -334,6 +353,21 @@ impl StreamDecoder {
             Ok(Progress::Unknown) => self.stranger.unknown(data),
             Ok(Progress::More) => self.stranger = Stranger::Known,
             Ok(Progress::Complete) => self.state = State::Complete,
+            Err(error) => self.fail(error, out),
+        }
+    }
+
+    /// Asks the format whether the answer is whole as it stands.
+    fn end(&mut self, out: &mut Events) {
+        if self.state != State::Open {
+            return;
+        }
+        let mut events = Vec::new();
+        let progress = self.codec.end(&mut events);
+        out.extend(events.into_iter().map(Ok));
+        match progress {
+            Ok(Progress::Complete) => self.state = State::Complete,
+            Ok(Progress::More | Progress::Unknown) => {}
             Err(error) => self.fail(error, out),
         }
     }

@@ -1,0 +1,56 @@
+//! Words that formats share: clipped results, names of files, inputs that must be objects.
+
+use std::borrow::Cow;
+
+use agent_core::{FilePart, ToolInput, ceil_boundary, floor_boundary};
+
+use super::json::{quoted, sound};
+
+/// Head and tail of a long text with a note of what is gone between them.
+pub(crate) fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
+    let Some(limit) = limit.filter(|limit| text.len() > *limit) else { return Cow::Borrowed(text) };
+    let head = floor_boundary(text, limit.div_ceil(2));
+    let tail = ceil_boundary(text, text.len() - limit / 2);
+    Cow::Owned(format!("{}\n[{} bytes removed]\n{}", &text[..head], tail - head, &text[tail..]))
+}
+
+/// A file in words.
+pub(crate) fn label(file: &FilePart) -> String {
+    match &file.name {
+        Some(name) => format!("{name} ({})", file.media_type),
+        None => file.media_type.clone(),
+    }
+}
+
+/// The input of a call, byte for byte; what is no JSON object is wrapped into one, where the wire takes no other.
+pub(crate) fn object_input(input: &ToolInput) -> Cow<'_, str> {
+    match input {
+        ToolInput::Json(json) if json.is_object() => sound(json.get()),
+        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
+            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clips_say_what_they_removed() {
+        assert_eq!(clipped("abcdef", Some(6)), "abcdef");
+        assert_eq!(clipped("abcdef", Some(2)), "a\n[4 bytes removed]\nf");
+        assert_eq!(clipped("\u{e9}\u{e9}\u{e9}", Some(3)), "\u{e9}\n[4 bytes removed]\n");
+    }
+
+    #[test]
+    fn inputs_are_objects() {
+        let check = |given: ToolInput, expect: &str| assert_eq!(object_input(&given), expect);
+        check(
+            ToolInput::finished(r#"{ "b":1.0,"a":12345678901234567890 }"#),
+            r#"{ "b":1.0,"a":12345678901234567890 }"#,
+        );
+        check(ToolInput::finished("[1]"), r#"{"invalid_json":"[1]"}"#);
+        check(ToolInput::cut("{\"a"), r#"{"invalid_json":"{\"a"}"#);
+    }
+}
