@@ -289,11 +289,12 @@ impl GenerateCodec {
         }
         let blocked = self.block.take();
         let raw = self.finish.clone().or_else(|| blocked.clone()).unwrap_or_default();
-        let kind = match finish_kind(&raw) {
-            _ if blocked.is_some() => FinishKind::ContentFilter,
-            FinishKind::Stop if self.calls > 0 => FinishKind::ToolCalls,
-            kind => kind,
-        };
+        let mut kind = finish_kind(&raw);
+        if blocked.is_some() {
+            kind = FinishKind::ContentFilter;
+        } else if kind == FinishKind::Stop && self.calls > 0 {
+            kind = FinishKind::ToolCalls;
+        }
         out.push(ModelEvent::Finish(Finish { kind, raw }));
         Ok(())
     }

@@ -183,7 +183,7 @@ impl Config<'_, '_, '_> {
             Effort::Medium => "medium",
             Effort::High => "high",
             Effort::XHigh => "xhigh",
-            _ => {
+            Effort::Max | _ => {
                 self.cx.note(WHAT, "the highest effort there is is xhigh; that was sent");
                 "xhigh"
             }

@@ -5,7 +5,7 @@ mod settings;
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, CallId, ContentPart, FilePart, FileSource, ProviderData, ProviderPart, RawJson,
+    AssistantPart, CallId, ContentPart, FilePart, FileSource, ProviderData, ProviderPart, RawJson, Reasoning,
     SystemBlock, Text, ToolCall, ToolCard, ToolInput, ToolOutput, UserPart,
 };
 use serde::Deserialize;
@@ -263,24 +263,17 @@ impl Importer<'_> {
             Part::Empty => Ok(None),
             Part::Text(said) => text_part(provider, sound_raw(&said.text, lone), &owned(&said.beside, lone)),
             Part::Thought(said) => {
-                let text = sound_raw(&said.text, lone);
-                let part = thought_part(provider, text, &owned(&said.beside, lone))?;
-                part.map(|part| self.sealed(part)).transpose()
+                let (text, beside) = (sound_raw(&said.text, lone), owned(&said.beside, lone));
+                if !beside.is_empty() || text.trim().is_empty() {
+                    return thought_part(provider, text, &beside);
+                }
+                // Whoever wrote the request sent unsigned thinking back, so it stays.
+                let seal = item_seal(provider, &text, &[])?;
+                Ok(Some(AssistantPart::Reasoning(Reasoning { text, seal })))
             }
             Part::Call { call, beside } => self.call(&call, owned(&beside, lone)).map(Some),
             Part::Result(_) => self.other("functionResponse", raw).map(Some),
             Part::Other { kind } => self.other(&kind, raw).map(Some),
-        }
-    }
-
-    /// Whoever wrote the request sent unsigned thinking back, so it stays.
-    fn sealed(&self, part: AssistantPart) -> Result<AssistantPart, serde_json::Error> {
-        match part {
-            AssistantPart::Reasoning(mut thought) if thought.seal.is_none() => {
-                thought.seal = item_seal(self.provider, &thought.text, &[])?;
-                Ok(AssistantPart::Reasoning(thought))
-            }
-            part => Ok(part),
         }
     }
 
@@ -344,3 +337,118 @@ fn output(response: &str, files: Vec<FilePart>) -> ToolOutput {
 const FORMAT: &str = "gemini";
 /// Fields of a declaration that a card has a place for.
 const DECLARED: &[&str] = &["name", "description", "parameters", "parametersJsonSchema"];
+
+#[cfg(test)]
+mod tests {
+    use agent_core::Entry;
+
+    use super::*;
+    use crate::WireFormat;
+
+    fn import(body: &str) -> Imported {
+        super::import(&WireFormat::Gemini.into(), body.as_bytes()).unwrap()
+    }
+
+    /// The entries of these contents, one letter each, with the number of results of a step; and how many were mended.
+    #[track_caller]
+    fn check(contents: &str, expect: &str, repairs: usize) -> Imported {
+        let imported = import(&format!("{{\"contents\":[{contents}]}}"));
+        let sketch = imported.history.entries().iter().map(|entry| match entry {
+            Entry::User(said) => format!("u{}", said.parts().len()),
+            Entry::Step(step) => format!("s{}:{}", step.parts().len(), step.results().len()),
+            Entry::Note(_) => "n".into(),
+            Entry::Boundary(_) => "b".into(),
+        });
+        assert_eq!(
+            (sketch.collect::<Vec<_>>().join(" ").as_str(), imported.repairs.len()),
+            (expect, repairs)
+        );
+        imported
+    }
+
+    const USER: &str = r#"{"parts":[{"text":"go"}]}"#;
+
+    fn model(parts: &str) -> String {
+        format!("{{\"role\":\"model\",\"parts\":[{parts}]}}")
+    }
+
+    fn results(names: &[&str]) -> String {
+        let parts = names.iter().map(|name| {
+            format!(r#"{{"functionResponse":{{"name":"{name}","response":{{"result":"{name}"}}}}}}"#)
+        });
+        format!("{{\"role\":\"user\",\"parts\":[{}]}}", parts.collect::<Vec<_>>().join(","))
+    }
+
+    fn call(name: &str) -> String {
+        format!(r#"{{"functionCall":{{"name":"{name}","args":{{"n":1.0}}}},"thought":false}}"#)
+    }
+
+    #[test]
+    fn results_find_their_calls_by_name() {
+        let calls = model(&[call("f"), call("g"), call("f")].join(","));
+        let imported = check(&format!("{USER},{calls},{}", results(&["g", "f", "f"])), "u1 s3:3", 0);
+        let Entry::Step(step) = &imported.history.entries()[1] else { panic!("a step") };
+        let words: Vec<String> = step.results().iter().map(|result| result.output.plain()).collect();
+        assert_eq!(words, ["f", "g", "f"], "in the order of the calls");
+        check(&format!("{USER},{calls},{}", results(&["f"])), "u1 s3:3", 2);
+        check(&format!("{USER},{}", results(&["f"])), "u1", 1);
+    }
+
+    #[test]
+    fn an_answer_in_two_contents_is_one_step() {
+        let (first, second) = (model(&call("f")), model(&call("g")));
+        check(&format!("{USER},{first},{second},{}", results(&["f", "g"])), "u1 s2:2", 0);
+        let turns = format!("{USER},{first},{},{first},{}", results(&["f"]), results(&["f"]));
+        check(&turns, "u1 s1:1 s1:1", 0);
+    }
+
+    #[test]
+    fn the_ways_back_of_results() {
+        let check = |response: &str, expect: &str| {
+            let given = serde_json::to_string(&output(response, Vec::new())).unwrap();
+            assert_eq!(given, expect);
+        };
+        check(r#"{"result":"seen"}"#, r#"{"text":"seen"}"#);
+        check(r#"{"error":"no"}"#, r#"{"error":"no"}"#);
+        check(r#"{"result":5.0}"#, r#"{"json":5.0}"#);
+        check(r#"{"result":""}"#, r#"{"json":{"result":""}}"#);
+        check(r#"{"result":{"a":1}}"#, r#"{"json":{"result":{"a":1}}}"#);
+        check(r#"{"output":"x"}"#, r#"{"json":{"output":"x"}}"#);
+        check("{}", r#"{"json":{}}"#);
+    }
+
+    #[test]
+    fn settings_tools_and_what_has_no_place() {
+        let imported = import(
+            r#"{"system_instruction":{"parts":[{"text":"be kind"},{"text":" "}]},
+            "generationConfig":{"maxOutputTokens":50,"temperature":0.5,"topK":40.0,"stopSequences":["x"],"seed":3,
+                "responseMimeType":"text/plain","thinkingConfig":{"thinkingBudget":-1}},
+            "toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f"]},"retrievalConfig":{"a":1}},
+            "serviceTier":"flex","safetySettings":[],"labels":{"a":"b"},
+            "tools":[{"googleSearch":{},"functionDeclarations":[{"name":"f","behavior":"BLOCKING"},7]}],
+            "contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}},
+                {"fileData":{"mimeType":"video/mp4","fileUri":"https://a/b"}},{"hologram":{}}]}]}"#,
+        );
+        let settings = &imported.settings;
+        assert_eq!((settings.max_output, settings.top_k, settings.seed), (Some(50), Some(40), Some(3)));
+        assert_eq!(
+            settings.extra[0].json.get(),
+            r#"{"safetySettings":[],"labels":{"a":"b"},"generationConfig":{"responseMimeType":"text/plain","thinkingConfig":{"includeThoughts":false}},"toolConfig":{"retrievalConfig":{"a":1}}}"#
+        );
+        assert_eq!((imported.system.len(), imported.tools.len()), (1, 2));
+        assert_eq!(imported.tools[1].data().unwrap().json.get(), r#"{"behavior":"BLOCKING"}"#);
+        assert_eq!(imported.tool_choice, agent_core::ToolChoice::Tool("f".into()));
+        assert_eq!(imported.diagnostics.len(), 2, "a tool and a part: {:?}", imported.diagnostics);
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let refused = |body: &str| super::import(&WireFormat::Gemini.into(), body.as_bytes()).unwrap_err();
+        assert!(matches!(refused("nope"), ImportError::Json { .. }));
+        assert!(matches!(refused("[]"), ImportError::Json { .. }));
+        assert_eq!(
+            refused(r#"{"contents":[{"role":"assistant"}]}"#).to_string(),
+            "message 0 has the role \"assistant\", which gemini does not have; check the format"
+        );
+    }
+}
