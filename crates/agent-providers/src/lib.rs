@@ -34,6 +34,7 @@ mod classify;
 mod decoded;
 #[cfg(feature = "http")]
 mod http;
+mod lines;
 mod names;
 mod sse;
 mod wire;
@@ -46,5 +47,5 @@ pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 pub use wire::{
     Dialect, Events, ImportError, Imported, StreamDecoder, WireFormat, anthropic, decode_body, encoder,
-    gemini, import_request, openai_chat,
+    gemini, import_request, ollama, openai_chat,
 };

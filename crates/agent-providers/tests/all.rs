@@ -5,13 +5,19 @@ mod corpus;
 #[cfg(test)]
 mod corpus_gemini;
 #[cfg(test)]
+mod corpus_ollama;
+#[cfg(test)]
 mod decode;
 #[cfg(test)]
 mod decode_gemini;
 #[cfg(test)]
+mod decode_ollama;
+#[cfg(test)]
 mod encode;
 #[cfg(test)]
 mod encode_gemini;
+#[cfg(test)]
+mod encode_ollama;
 #[cfg(test)]
 mod framing;
 #[cfg(feature = "http")]

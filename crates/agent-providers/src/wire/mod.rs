@@ -11,6 +11,7 @@ mod import;
 mod joined;
 pub(crate) mod json;
 mod marks;
+pub mod ollama;
 pub mod openai_chat;
 mod opening;
 pub(crate) mod tail;
@@ -26,6 +27,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_encoding};
+use crate::lines::ObjectFrames;
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 use encoder::SessionEncoder;
@@ -44,12 +46,15 @@ pub enum WireFormat {
     Anthropic,
     /// Google Gemini, `generateContent`.
     Gemini,
+    /// Ollama's own `/api/chat`; it also speaks Chat Completions.
+    Ollama,
 }
 
 /// Decodes one answer, in process: bytes in, events out.
 ///
 /// Bytes that begin like JSON or a page (`{`, `[`, `<`) are a plain body, decoded at the end; others are a stream of
-/// events. No content type is asked: gateways send errors under any.
+/// events. A format that streams plain objects takes `{` for the first of them, be there one or many. No content
+/// type is asked: gateways send errors under any.
 ///
 /// An answer that ends before its terminal event ends with an error of kind `interrupted` (requirement M8). After
 /// an error nothing follows.
@@ -66,6 +71,8 @@ pub enum WireFormat {
 #[derive(Debug)]
 pub struct StreamDecoder {
     frames: SseFrames,
+    /// For formats that stream plain objects.
+    objects: Option<ObjectFrames>,
     codec: Box<dyn Codec>,
     state: State,
     bytes: u64,
@@ -133,14 +140,20 @@ pub(crate) struct Json<'j> {
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 2] = [Self::Anthropic, Self::Gemini];
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::Gemini, Self::Ollama];
 
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
         }
+    }
+
+    /// Whether its streams are plain JSON objects, one a line, and no events.
+    fn is_objects(self) -> bool {
+        self == Self::Ollama
     }
 
     /// The format of a name.
@@ -154,6 +167,7 @@ impl Dialect {
         match self.format {
             WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
             WireFormat::Gemini => Box::new(gemini::decode::GenerateCodec::new(names, self.provider.clone())),
+            WireFormat::Ollama => Box::new(ollama::decode::ChatCodec::new(names, self.provider.clone())),
         }
     }
 }
@@ -195,6 +209,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
             Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
         }
         WireFormat::Gemini => Box::new(SessionEncoder::new(gemini::encode::GenerateForm, profile, names)),
+        WireFormat::Ollama => Box::new(SessionEncoder::new(ollama::encode::ChatForm, profile, names)),
     }
 }
 
@@ -212,6 +227,7 @@ pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, Import
     match dialect.format {
         WireFormat::Anthropic => anthropic::import::import(body),
         WireFormat::Gemini => gemini::import::import(dialect, body),
+        WireFormat::Ollama => ollama::import::import(dialect, body),
     }
 }
 
@@ -224,9 +240,11 @@ impl StreamDecoder {
     /// A decoder that refuses a stream with an event of more than `limit` bytes.
     pub fn with_event_limit(dialect: &Dialect, names: ToolNames, limit: usize) -> Self {
         let frames = SseFrames::with_limit(limit);
+        let objects = dialect.format.is_objects().then(|| ObjectFrames::with_limit(limit));
         let codec = dialect.codec(names);
         Self {
             frames,
+            objects,
             codec,
             state: State::Open,
             bytes: 0,
@@ -243,7 +261,7 @@ impl StreamDecoder {
             return out;
         }
         self.bytes += bytes.len() as u64;
-        self.opening.take(bytes);
+        self.opening.take(bytes, self.objects.is_some());
         if let Opening::Plain(body) = &self.opening {
             self.progress += u64::from(!bytes.iter().copied().all(is_blank));
             if body.len() > LARGEST_BODY {
@@ -251,7 +269,11 @@ impl StreamDecoder {
             }
             return out;
         }
-        for frame in self.frames.push(bytes) {
+        let frames = match self.objects.as_mut().filter(|_| self.opening.is_objects()) {
+            Some(objects) => objects.push(bytes),
+            None => self.frames.push(bytes),
+        };
+        for frame in frames {
             self.take(frame, &mut out);
         }
         out
@@ -269,7 +291,8 @@ impl StreamDecoder {
             self.state = if is_whole { State::Complete } else { State::Failed };
             return out;
         }
-        for frame in self.frames.finish() {
+        let objects = self.objects.as_mut().map(ObjectFrames::finish).unwrap_or_default();
+        for frame in self.frames.finish().into_iter().chain(objects) {
             // A frame without its blank line that is no JSON was cut: the end is the fault, not the frame.
             if frame.as_ref().is_ok_and(is_whole) {
                 self.take(frame, &mut out);
@@ -403,7 +426,14 @@ pub fn decode_body(dialect: &Dialect, names: &ToolNames, head: &ResponseHead<'_>
     if head.status.is_some_and(|status| status >= 300) {
         return vec![Err(classify(head, body))];
     }
-    let events = plain(dialect.codec(names.clone()).as_mut(), body);
+    let events = if dialect.format.is_objects() {
+        let mut decoder = StreamDecoder::new(dialect, names.clone());
+        let mut events = decoder.push(body);
+        events.extend(decoder.finish());
+        events
+    } else {
+        plain(dialect.codec(names.clone()).as_mut(), body)
+    };
     events.into_iter().map(|event| event.map_err(|error| with_encoding(error, head))).collect()
 }
 

@@ -15,13 +15,14 @@ pub(crate) enum Opening {
 }
 
 impl Opening {
-    /// Takes the next bytes.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    /// Takes the next bytes. `in_objects` says that the format streams plain objects, so that one opens a stream.
+    pub(crate) fn take(&mut self, bytes: &[u8], in_objects: bool) {
         match self {
             Self::Blank => {
                 let Some(at) = bytes.iter().position(|byte| !is_blank(*byte)) else { return };
                 let (_, told) = bytes.split_at(at);
                 *self = match told.first() {
+                    Some(b'{') if in_objects => Self::Stream(told.iter().copied().take(QUOTED).collect()),
                     Some(b'{' | b'[' | b'<') => Self::Plain(told.to_vec()),
                     _ => Self::Stream(told.iter().copied().take(QUOTED).collect()),
                 };
@@ -34,10 +35,18 @@ impl Opening {
         }
     }
 
+    /// Whether it is a stream of plain objects.
+    pub(crate) fn is_objects(&self) -> bool {
+        matches!(self, Self::Stream(first) if first.first() == Some(&b'{'))
+    }
+
     /// The first bytes of what is neither JSON nor a page and begins with no line of an event stream. A line that
     /// was cut within a known name is given the benefit of the doubt.
     pub(crate) fn foreign(&self) -> Option<&[u8]> {
         let Self::Stream(first) = self else { return None };
+        if self.is_objects() {
+            return None;
+        }
         let is_known = match memchr3(b':', b'\n', b'\r', first) {
             Some(end) => first.get(..end).is_some_and(|name| name.is_empty() || FIELDS.contains(&name)),
             None => FIELDS.iter().any(|field| field.starts_with(first)),
@@ -65,7 +74,7 @@ mod tests {
     fn check(bytes: &[u8], expect: &str) {
         for size in [1, bytes.len().max(1)] {
             let mut opening = Opening::default();
-            bytes.chunks(size).for_each(|chunk| opening.take(chunk));
+            bytes.chunks(size).for_each(|chunk| opening.take(chunk, false));
             let given = match &opening {
                 Opening::Blank => "blank".to_owned(),
                 Opening::Plain(body) => format!("plain {}", String::from_utf8_lossy(body)),
@@ -90,8 +99,15 @@ mod tests {
             check(foreign.as_bytes(), "foreign");
         }
         let mut opening = Opening::default();
-        opening.take(&[b'x'; 9000]);
-        opening.take(&[b'x'; 9000]);
+        opening.take(&[b'x'; 9000], false);
+        opening.take(&[b'x'; 9000], false);
         assert_eq!(opening.foreign().map(<[u8]>::len), Some(QUOTED));
+        for (bytes, expect) in
+            [(&b" {\"a\""[..], true), (b"data: {}", false), (b"[1]", false), (b"<html>", false)]
+        {
+            let mut opening = Opening::default();
+            opening.take(bytes, true);
+            assert_eq!((opening.is_objects(), opening.foreign()), (expect, None));
+        }
     }
 }

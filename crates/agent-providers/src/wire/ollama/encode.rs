@@ -1,0 +1,98 @@
+//! How Ollama's requests are written: the order of their parts and what stands between them.
+
+use agent_core::{ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
+
+use super::segment::{Renderer, Role, plain};
+use super::settings::tail;
+use crate::wire::form::{Cx, Form, Head, Run};
+use crate::wire::json::{Fields, quoted, replaced, sound};
+use crate::wire::tail::Tail;
+
+/// `{"model","tools","messages","think","options",…,"stream"}`; the system prompt is the first message.
+#[derive(Debug)]
+pub(crate) struct ChatForm;
+
+impl Form for ChatForm {
+    type Role = Role;
+    const LIST: &'static [u8] = br#""messages":["#;
+    const SYSTEM_IN_LIST: bool = true;
+    const MODEL_MAY_NOT_END: bool = false;
+
+    fn start(&self, profile: &ModelProfile) -> Vec<u8> {
+        format!("{{\"model\":{},", quoted(&profile.model)).into_bytes()
+    }
+
+    /// One message: many templates show the first one only.
+    fn system(&self, blocks: &[SystemBlock], _cx: &mut Cx<'_>) -> Head {
+        let words: Vec<&str> = blocks.iter().map(SystemBlock::text).collect();
+        let json = format!("{{\"role\":\"system\",\"content\":{}}}", quoted(&words.join("\n\n")));
+        Head { bytes: json.into_bytes(), splice: None }
+    }
+
+    fn tools(&self, cards: &[ToolCard], cx: &mut Cx<'_>) -> Head {
+        let mut tools = Vec::new();
+        for card in cards {
+            if card.is_hosted() {
+                let why =
+                    format!("{:?} is run by a provider, and this one runs no tools; left out", card.name());
+                cx.note("tools", why);
+            } else {
+                tools.push(tool(card, cx));
+            }
+        }
+        if tools.is_empty() {
+            return Head::default();
+        }
+        Head { bytes: format!("\"tools\":[{}],", tools.join(",")).into_bytes(), splice: None }
+    }
+
+    fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
+        Renderer { cx }.runs(piece)
+    }
+
+    fn reminders(&self, notes: &[Note], _cx: &mut Cx<'_>) -> Vec<Run<Role>> {
+        notes.iter().map(|note| plain(Role::User, note.text.as_str())).collect()
+    }
+
+    /// Every run is a message of its own: the server joins those of one role itself.
+    fn glue(last: Option<Role>, next: Option<Role>) -> &'static [u8] {
+        match (last, next) {
+            (None, Some(_)) => b"",
+            (Some(_), Some(_)) => b",",
+            (Some(_) | None, None) => b"]",
+        }
+    }
+
+    fn is_model(role: Role) -> bool {
+        role == Role::Assistant
+    }
+
+    /// Nothing is marked: the server keeps the last prompt by itself.
+    fn marker(_: Ttl) -> &'static [u8] {
+        b""
+    }
+
+    fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
+        tail(request, cx)
+    }
+
+    /// Unasked, the server streams.
+    fn end(stream: bool) -> &'static [u8] {
+        if stream { br#","stream":true}"# } else { br#","stream":false}"# }
+    }
+}
+
+fn tool(card: &ToolCard, cx: &Cx<'_>) -> String {
+    let function = format!(
+        "{{\"name\":{},\"description\":{},\"parameters\":{}}}",
+        quoted(&cx.names.wire(card.name())),
+        quoted(card.description()),
+        card.input_schema().get()
+    );
+    let entry = format!("{{\"type\":\"function\",\"function\":{function}}}");
+    let data = card.data().filter(|data| data.provider == cx.profile.provider);
+    let fields = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default().0;
+    let fields: Vec<_> =
+        fields.into_iter().map(|(key, raw)| (key.into_owned(), sound(raw.get()).into_owned())).collect();
+    if fields.is_empty() { entry } else { replaced(&entry, &fields) }
+}
