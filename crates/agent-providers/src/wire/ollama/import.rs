@@ -277,3 +277,89 @@ const OPTIONS: &[&str] = &[
 ];
 /// Fields of the request with a place of their own; those of its conversation are left out by `extra` itself.
 const TOP: &[&str] = &["think", "options"];
+
+#[cfg(test)]
+mod tests {
+    use agent_core::Entry;
+
+    use super::*;
+    use crate::WireFormat;
+
+    fn import(body: &str) -> Imported {
+        super::import(&WireFormat::Ollama.into(), body.as_bytes()).unwrap()
+    }
+
+    /// The entries of these messages, one letter each, with the results of a step; and how many were mended.
+    #[track_caller]
+    fn check(messages: &str, expect: &str, repairs: usize) {
+        let imported = import(&format!("{{\"model\":\"m\",\"messages\":[{messages}]}}"));
+        let sketch = imported.history.entries().iter().map(|entry| match entry {
+            Entry::User(said) => format!("u{}", said.parts().len()),
+            Entry::Step(step) => {
+                let words: Vec<String> = step.results().iter().map(|result| result.output.plain()).collect();
+                format!("s{}:{}", step.parts().len(), words.join(","))
+            }
+            Entry::Note(_) => "n".into(),
+            Entry::Boundary(_) => "b".into(),
+        });
+        assert_eq!(
+            (sketch.collect::<Vec<_>>().join(" ").as_str(), imported.repairs.len()),
+            (expect, repairs)
+        );
+    }
+
+    const USER: &str = r#"{"role":"user","content":"go","images":["AA=="]}"#;
+    const CALLS: &str = r#"{"role":"assistant","content":"","thinking":"hm","tool_calls":[
+        {"function":{"name":"f","arguments":{}}},{"id":"x","function":{"name":"g","arguments":{}}},
+        {"function":{"name":"f","arguments":{}}}]}"#;
+
+    fn result(fields: &str) -> String {
+        format!(r#"{{"role":"tool",{fields}}}"#)
+    }
+
+    #[test]
+    fn results_find_their_calls() {
+        let named = |tool: &str, words: &str| result(&format!(r#""tool_name":"{tool}","content":"{words}""#));
+        let by_name = [named("g", "2"), named("f", "1"), named("f", "3")].join(",");
+        check(&format!("{USER},{CALLS},{by_name},{USER}"), "u2 s4:1,2,3 u2", 0);
+        let by_id = result(r#""tool_call_id":"x","content":"2""#);
+        let by_place = result(r#""content":"1""#);
+        check(&format!("{USER},{CALLS},{by_id},{by_place},{}", named("f", "3")), "u2 s4:1,2,3", 0);
+        check(&format!("{USER},{}", named("f", "1")), "u2", 1);
+        check(
+            r#"{"role":"system","content":"be kind"},{"role":"user","content":"a"},{"role":"system","content":"b"}"#,
+            "u1 n",
+            0,
+        );
+    }
+
+    #[test]
+    fn settings_and_what_has_no_place() {
+        let imported = import(
+            r#"{"model":"m","format":"json","think":"low","options":{"num_predict":-1,"num_ctx":9,"temperature":0.5},
+            "tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}},{"type":"web"}]}"#,
+        );
+        let settings = &imported.settings;
+        assert_eq!(
+            (settings.max_output, settings.temperature, settings.effort),
+            (None, Some(0.5), Some(Effort::Low))
+        );
+        assert_eq!(
+            settings.extra[0].json.get(),
+            r#"{"format":"json","options":{"num_ctx":9,"num_predict":-1}}"#
+        );
+        assert_eq!((imported.tools.len(), imported.diagnostics.len(), imported.stream), (1, 1, true));
+        let odd = import(r#"{"think":"so-so","options":{"temperature":"warm"}}"#).settings;
+        assert_eq!(odd.extra[0].json.get(), r#"{"options":{"temperature":"warm"},"think":"so-so"}"#);
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let refused = |body: &str| super::import(&WireFormat::Ollama.into(), body.as_bytes()).unwrap_err();
+        assert!(matches!(refused("nope"), ImportError::Json { .. }));
+        assert_eq!(
+            refused(r#"{"messages":[{"role":"model"}]}"#).to_string(),
+            "message 0 has the role \"model\", which ollama does not have; check the format"
+        );
+    }
+}
