@@ -125,10 +125,10 @@ fn every_recorded_answer_decodes() {
 
 /// The last usage object of a body.
 fn parsed_usage(body: &str) -> Value {
-    let chunks = body
+    let mut chunks = body
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ").unwrap_or(line)).ok());
-    chunks.last().unwrap_or_else(|| serde_json::from_str(body).unwrap())["usageMetadata"].clone()
+    chunks.next_back().unwrap_or_else(|| serde_json::from_str(body).unwrap())["usageMetadata"].clone()
 }
 
 fn reencoded(imported: &Imported, model: &str) -> (String, Vec<String>) {

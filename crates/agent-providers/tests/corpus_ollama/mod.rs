@@ -86,7 +86,7 @@ fn normal(value: Value) -> Value {
             let fields = fields.into_iter().map(|(key, value)| (key, normal(value)));
             // Null is absent, and so are options without one.
             let kept: Map<String, Value> = fields
-                .filter(|(key, value)| !value.is_null() && !(key == "options" && *value == json!({})))
+                .filter(|(key, value)| !(value.is_null() || (key == "options" && *value == json!({}))))
                 .collect();
             Value::Object(kept)
         }

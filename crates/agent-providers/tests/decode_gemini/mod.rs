@@ -1,6 +1,8 @@
 //! What recorded answers of Gemini mean.
 
-use agent_core::{FinishKind, ModelError, ModelErrorKind, ModelEvent, Response, ResponseBuilder};
+use agent_core::{
+    AssistantPart, FinishKind, ModelError, ModelErrorKind, ModelEvent, Response, ResponseBuilder,
+};
 use agent_providers::{Decoded, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response};
 
 use crate::support::{files, printed, read, stream};
@@ -117,13 +119,16 @@ fn what_was_told_of_an_input_is_the_input() {
                         }
                     }
                 }
-                ModelEvent::Part(part) => {
-                    let call = part
-                        .as_call()
-                        .map(|call| (call.id.as_str().to_owned(), call.input.as_str().to_owned()));
-                    inputs.extend(call);
+                ModelEvent::Part(AssistantPart::ToolCall(call)) => {
+                    inputs.push((call.id.as_str().to_owned(), call.input.as_str().to_owned()));
                 }
-                _ => {}
+                ModelEvent::Start(_)
+                | ModelEvent::TextDelta { .. }
+                | ModelEvent::ReasoningDelta { .. }
+                | ModelEvent::Part(_)
+                | ModelEvent::Usage(_)
+                | ModelEvent::Finish(_)
+                | _ => {}
             }
         }
         // Blank input is the empty object.
