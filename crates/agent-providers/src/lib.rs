@@ -45,6 +45,6 @@ pub use http::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError, is_loopback
 pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 pub use wire::{
-    Dialect, Events, ImportError, Imported, StreamDecoder, WireFormat, anthropic, decode_body, encoder,
-    import_request, openai_chat,
+    Dialect, Events, ImportError, Imported, StreamDecoder, Transcript, TranscriptError, WireFormat,
+    anthropic, decode_body, encoder, import_request, openai_chat,
 };

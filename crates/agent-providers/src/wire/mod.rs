@@ -13,9 +13,11 @@ mod marks;
 pub mod openai_chat;
 mod opening;
 pub(crate) mod tail;
+mod transcript;
 
 pub use dialect::Dialect;
 pub use import::{ImportError, Imported};
+pub use transcript::{Transcript, TranscriptError};
 
 use std::fmt;
 
