@@ -118,15 +118,22 @@ pub(crate) struct WireArgs {
 pub(crate) enum WireCommand {
     /// Decode one raw response body from standard input and print what it says as JSON
     Decode(DecodeArgs),
+    /// Read a transcript as JSON from standard input and print the request body that a provider gets
+    Encode(EncodeArgs),
+    /// Read a request body of one format from standard input and print it in another
+    Convert(ConvertArgs),
     /// Decode and compare recorded exchanges, one JSON object a line
     Replay(ReplayArgs),
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct DecodeArgs {
-    /// The provider's format
+    /// The provider's format: anthropic, openai-responses, openai-chat, gemini or ollama
     #[arg(long)]
     pub(crate) format: String,
+    /// Who answered, where its answers differ from the format's, for example deepseek or mistral
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
     /// Standard input is a JSON object {"chunks_hex": [...], "end": "eof"}: network reads in order. How the body ended is for
     /// the record: an answer without its last event is interrupted either way
     #[arg(long)]
@@ -140,6 +147,41 @@ pub(crate) struct DecodeArgs {
 }
 
 #[derive(Debug, Parser)]
+pub(crate) struct EncodeArgs {
+    /// The format to write: anthropic, openai-responses, openai-chat, gemini or ollama
+    #[arg(long)]
+    pub(crate) format: String,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ConvertArgs {
+    /// The format of the request on standard input, or `transcript`
+    #[arg(long)]
+    pub(crate) from: String,
+    /// The format to write, or `transcript`
+    #[arg(long)]
+    pub(crate) to: String,
+    /// Whose request is on standard input, where the provider's differ from the format's
+    #[arg(long)]
+    pub(crate) from_provider: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// Whom a request is written for.
+#[derive(Debug, Parser)]
+pub(crate) struct TargetArgs {
+    /// Who gets the request, where the provider's differ from the format's, for example deepseek or mistral
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// The model; default the one of the input
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Debug, Parser)]
 pub(crate) struct ReplayArgs {
     /// Files of recorded exchanges
     #[arg(required = true)]
@@ -147,6 +189,9 @@ pub(crate) struct ReplayArgs {
     /// The provider's format
     #[arg(long, default_value = "anthropic")]
     pub(crate) format: String,
+    /// Who answered, where its answers differ from the format's
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -54,8 +54,14 @@ pub(crate) enum CliError {
     History(#[from] agent_core::UnreadableEntry),
     #[error("--ask prompt needs a terminal on standard input; use --ask deny or --ask allow")]
     NoTerminal,
-    #[error("format {given:?} is not known; known: anthropic")]
-    Format { given: String },
+    #[error("format {given:?} is not known; known: {known}")]
+    Format { given: String, known: String },
+    #[error("the input names no model, and its format has no place for one; pass --model NAME")]
+    NoModel,
+    #[error(transparent)]
+    Transcript(#[from] agent_providers::TranscriptError),
+    #[error(transparent)]
+    Import(#[from] agent_providers::ImportError),
     #[error("header {given:?} has no colon; write it as 'name: value'")]
     Header { given: String },
     #[error("standard input is not {{\"chunks_hex\": [\"…\"], \"end\": \"eof\"}}: {cause}")]
@@ -88,6 +94,9 @@ impl CliError {
             | Self::NoTerminal
             | Self::OtherWorkspace { .. }
             | Self::Format { .. }
+            | Self::NoModel
+            | Self::Transcript(_)
+            | Self::Import(_)
             | Self::Header { .. }
             | Self::KeepNotEmpty(_)
             | Self::Provider(_)

@@ -41,8 +41,10 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
             SessionsCommand::Show(args) => cmd::sessions::show(args).await,
         },
         Command::Wire(args) => match args.command {
-            WireCommand::Decode(args) => cmd::wire_decode::decode(&args),
-            WireCommand::Replay(args) => cmd::wire_replay::replay(&args),
+            WireCommand::Decode(args) => cmd::wire::decode::decode(&args),
+            WireCommand::Encode(args) => cmd::wire::convert::encode(&args),
+            WireCommand::Convert(args) => cmd::wire::convert::convert(&args),
+            WireCommand::Replay(args) => cmd::wire::replay::replay(&args),
         },
     }
 }

@@ -1,11 +1,12 @@
 //! `agent wire decode`: one raw response body in, what it says out.
 
-use std::io::{Read, Write, stdin, stdout};
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use agent_providers::{ResponseHead, WireFormat, decode_response};
+use agent_providers::{ResponseHead, decode_response};
 use serde::Deserialize;
 
+use super::{dialect, input};
 use crate::args::DecodeArgs;
 use crate::env;
 use crate::error::CliError;
@@ -17,20 +18,14 @@ struct Chunks {
 }
 
 pub(crate) fn decode(args: &DecodeArgs) -> Result<ExitCode, CliError> {
-    let format = format(&args.format)?;
+    let dialect = dialect(&args.format, args.provider.as_deref())?;
     let headers = args.headers.iter().map(|given| header(given)).collect::<Result<Vec<_>, _>>()?;
-    let mut input = Vec::new();
-    stdin().lock().read_to_end(&mut input).map_err(CliError::Input)?;
+    let input = input()?;
     let chunks = if args.chunks { unhex_all(&input)? } else { vec![input] };
     let head = ResponseHead { status: args.status, headers: &headers, now: env::now() };
-    let decoded = decode_response(&format.into(), &chunks, &head);
+    let decoded = decode_response(&dialect, &chunks, &head);
     writeln!(stdout(), "{}", serde_json::to_string(&decoded)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A format by name.
-pub(crate) fn format(name: &str) -> Result<WireFormat, CliError> {
-    WireFormat::parse(name).ok_or_else(|| CliError::Format { given: name.to_owned() })
 }
 
 fn header(given: &str) -> Result<(String, String), CliError> {

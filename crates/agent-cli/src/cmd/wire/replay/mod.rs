@@ -6,15 +6,12 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use agent_core::{Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
-use agent_providers::anthropic::profiles;
-use agent_providers::{
-    Decoded, Imported, ResponseHead, ToolNames, WireFormat, decode_response, import_request,
-};
+use agent_core::{Entry, History, StepRecord, ToolCall, UserPart};
+use agent_providers::{Decoded, Dialect, ResponseHead, Transcript, decode_response, import_request};
 use agent_testkit::{Exchange, read_exchanges};
 use plain::Plain;
 
-use super::wire_decode;
+use super::{dialect, profile};
 use crate::args::ReplayArgs;
 use crate::env;
 use crate::error::CliError;
@@ -41,11 +38,11 @@ enum Said {
 }
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
-    let format = wire_decode::format(&args.format)?;
+    let dialect = dialect(&args.format, args.provider.as_deref())?;
     let mut out = stdout();
     let (mut exchanges, mut mismatches) = (0, 0);
     for file in &args.files {
-        for (position, row) in replay_file(format, file)?.into_iter().enumerate() {
+        for (position, row) in replay_file(&dialect, file)?.into_iter().enumerate() {
             exchanges += 1;
             mismatches += usize::from(!row.mismatches.is_empty());
             let verdict = if row.mismatches.is_empty() { "ok" } else { "MISMATCH" };
@@ -67,11 +64,11 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
     Ok(if mismatches == 0 && exchanges > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
+fn replay_file(dialect: &Dialect, file: &Path) -> Result<Vec<Row>, CliError> {
     let mut rows = Vec::new();
     let mut before: Option<(History, Decoded)> = None;
     for exchange in read_exchanges(file)? {
-        let decoded = decode(format, &exchange);
+        let decoded = decode(dialect, &exchange);
         let mut row = Row {
             status: exchange.response.status,
             says: says(&decoded),
@@ -79,12 +76,10 @@ fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
             mismatches: against_plain(&exchange, &decoded),
             notes: Vec::new(),
         };
-        match import_request(
-            &WireFormat::Anthropic.into(),
-            exchange.request.body.as_deref().unwrap_or_default().as_bytes(),
-        ) {
+        match import_request(dialect, exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
             Ok(imported) => {
-                row.mismatches.extend(against_encoder(&imported));
+                let imported = Transcript::from(imported);
+                row.mismatches.extend(against_encoder(dialect, &imported));
                 if let Some((history, answer)) = &before {
                     row.relation = relate(history, answer, &imported.history, &mut row);
                 }
@@ -97,11 +92,11 @@ fn replay_file(format: WireFormat, file: &Path) -> Result<Vec<Row>, CliError> {
     Ok(rows)
 }
 
-fn decode(format: WireFormat, exchange: &Exchange) -> Decoded {
+fn decode(dialect: &Dialect, exchange: &Exchange) -> Decoded {
     let headers: Vec<(String, String)> = exchange.response.headers.clone().into_iter().collect();
     let head = ResponseHead { status: Some(exchange.response.status), headers: &headers, now: env::now() };
     let chunks: Vec<&[u8]> = exchange.response.body.chunks(READ).collect();
-    decode_response(&format.into(), &chunks, &head)
+    decode_response(dialect, &chunks, &head)
 }
 
 fn says(decoded: &Decoded) -> String {
@@ -134,25 +129,10 @@ fn against_plain(exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
 }
 
 /// What was imported, encoded and imported again must be the same conversation.
-fn against_encoder(imported: &Imported) -> Vec<String> {
-    let history = &imported.history;
-    let draft = history.draft();
-    let mut encoder = agent_providers::encoder(
-        &WireFormat::Anthropic.into(),
-        profiles::profile(&imported.model),
-        ToolNames::default(),
-    );
-    let encoded = encoder.encode(&ModelRequest {
-        system: &imported.system,
-        tools: &imported.tools,
-        draft: &draft,
-        settings: &imported.settings,
-        tool_choice: &imported.tool_choice,
-        marks: &[],
-        stream: imported.stream,
-    });
-    match import_request(&WireFormat::Anthropic.into(), &encoded.request.body.to_vec()) {
-        Ok(again) if conversation(&again.history) == conversation(history) => Vec::new(),
+fn against_encoder(dialect: &Dialect, transcript: &Transcript) -> Vec<String> {
+    let encoded = transcript.encode(dialect, profile(dialect, &transcript.model));
+    match import_request(dialect, &encoded.request.body.to_vec()) {
+        Ok(again) if conversation(&again.history) == conversation(&transcript.history) => Vec::new(),
         Ok(_) => vec!["request: encoded and imported again it is another conversation".to_owned()],
         Err(error) => vec![format!("request: encoded it cannot be imported ({error})")],
     }
