@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use agent_core::{Entry, History, StepRecord, ToolCall, UserPart};
-use agent_providers::{Decoded, Dialect, ResponseHead, Transcript, decode_response, import_request};
+use agent_providers::{
+    Decoded, Dialect, ResponseHead, Transcript, WireFormat, decode_response, import_request,
+};
 use agent_testkit::{Exchange, read_exchanges};
 use plain::Plain;
 
@@ -73,7 +75,7 @@ fn replay_file(dialect: &Dialect, file: &Path) -> Result<Vec<Row>, CliError> {
             status: exchange.response.status,
             says: says(&decoded),
             relation: "begins",
-            mismatches: against_plain(&exchange, &decoded),
+            mismatches: against_plain(dialect.format, &exchange, &decoded),
             notes: Vec::new(),
         };
         match import_request(dialect, exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
@@ -113,7 +115,7 @@ fn says(decoded: &Decoded) -> String {
 }
 
 /// An answer must be whole and say what a plain reading of its body says; a failure must be known as one.
-fn against_plain(exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
+fn against_plain(format: WireFormat, exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
     if exchange.response.status >= 300 {
         let missing =
             decoded.error.is_none().then(|| "status: a failure was decoded as an answer".to_owned());
@@ -122,7 +124,7 @@ fn against_plain(exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
     if let Some(error) = &decoded.error {
         return vec![format!("answer: {error}")];
     }
-    match Plain::read(&String::from_utf8_lossy(&exchange.response.body)) {
+    match Plain::read(format, &String::from_utf8_lossy(&exchange.response.body)) {
         Some(plain) => plain.differences(decoded),
         None => vec!["answer: the body cannot be read plainly".to_owned()],
     }
