@@ -7,9 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use agent_core::{Entry, History, ModelRequest, StepRecord, ToolCall, UserPart};
-use agent_providers::anthropic::profiles;
 use agent_providers::{
-    Decoded, Imported, ResponseHead, ToolNames, WireFormat, decode_response, import_request,
+    Catalog, Decoded, Imported, ResponseHead, ToolNames, WireFormat, decode_response, import_request,
 };
 use agent_testkit::{Exchange, read_exchanges};
 use plain::Plain;
@@ -139,7 +138,7 @@ fn against_encoder(imported: &Imported) -> Vec<String> {
     let draft = history.draft();
     let mut encoder = agent_providers::encoder(
         &WireFormat::Anthropic.into(),
-        profiles::profile(&imported.model),
+        Catalog::builtin().profile(WireFormat::Anthropic.as_str(), &imported.model),
         ToolNames::default(),
     );
     let encoded = encoder.encode(&ModelRequest {
