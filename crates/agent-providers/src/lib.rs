@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod catalog;
 mod classify;
 mod decoded;
 #[cfg(feature = "http")]
@@ -38,6 +39,7 @@ mod names;
 mod sse;
 mod wire;
 
+pub use catalog::{Catalog, CatalogError};
 pub use classify::{ResponseHead, classify};
 pub use decoded::{Decoded, decode_response};
 #[cfg(feature = "http")]

@@ -14,7 +14,8 @@ use futures_util::{TryStreamExt, stream};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::anthropic::profiles;
+use crate::Catalog;
+use crate::anthropic::PROVIDER;
 use crate::names::ToolNames;
 use crate::sse::DEFAULT_EVENT_LIMIT;
 use crate::wire::{WireFormat, encoder};
@@ -170,7 +171,7 @@ impl AnthropicModel {
             client,
             url,
             headers,
-            profile: config.profile.unwrap_or_else(|| profiles::profile(&config.model)),
+            profile: config.profile.unwrap_or_else(|| Catalog::builtin().profile(PROVIDER, &config.model)),
             names: ToolNames::default(),
             api_key: config.api_key,
             limits: Limits {

@@ -180,7 +180,7 @@ fn unknown_model(profile: &ModelProfile) -> Diagnostic {
     Diagnostic {
         what: "model".into(),
         why: format!(
-            "nothing is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed; give its profile to use what it can do"
+            "too little is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed; give its profile to use what it can do"
         ),
     }
 }

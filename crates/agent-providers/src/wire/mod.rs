@@ -155,12 +155,12 @@ impl Dialect {
 ///
 /// ```
 /// use agent_core::{Entry, History, ModelRequest, RequestSettings, ToolChoice, UserMessage};
-/// use agent_providers::{ToolNames, WireFormat, anthropic::profiles::profile, encoder};
+/// use agent_providers::{Catalog, ToolNames, WireFormat, encoder};
 ///
 /// let mut history = History::new();
 /// history.push(Entry::User(UserMessage::text("hi")?))?;
-/// let mut encoder =
-///     encoder(&WireFormat::Anthropic.into(), profile("claude-haiku-4-5"), ToolNames::default());
+/// let profile = Catalog::builtin().profile("anthropic", "claude-haiku-4-5");
+/// let mut encoder = encoder(&WireFormat::Anthropic.into(), profile, ToolNames::default());
 /// let encoded = encoder.encode(&ModelRequest {
 ///     system: &[],
 ///     tools: &[],

@@ -17,12 +17,12 @@ use crate::names::ToolNames;
 /// hold it: see [`Entry`].
 ///
 /// ```
-/// use agent_providers::{Transcript, WireFormat, anthropic::profiles::profile};
+/// use agent_providers::{Catalog, Transcript, WireFormat};
 ///
 /// let text = br#"{"model":"claude-haiku-4-5","settings":{"max_output":99},"history":[{"user":[{"text":"hi"}]}]}"#;
 /// let (transcript, repairs) = Transcript::read(text)?;
 /// assert!(repairs.is_empty());
-/// let profile = profile(&transcript.model);
+/// let profile = Catalog::builtin().profile("anthropic", &transcript.model);
 /// let encoded = transcript.encode(&WireFormat::Anthropic.into(), profile);
 /// assert!(String::from_utf8(encoded.request.body.to_vec())?.starts_with(r#"{"model":"claude-haiku-4-5""#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

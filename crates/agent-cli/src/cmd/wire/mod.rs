@@ -7,7 +7,7 @@ pub(crate) mod replay;
 use std::io::{Read, Write, stderr, stdin, stdout};
 
 use agent_core::{Diagnostic, EntryId, ModelProfile, Repair};
-use agent_providers::{Dialect, Transcript, WireFormat};
+use agent_providers::{Catalog, Dialect, Transcript, WireFormat};
 
 use crate::args::TargetArgs;
 use crate::error::CliError;
@@ -56,8 +56,9 @@ fn print_request(mut transcript: Transcript, format: &str, target: &TargetArgs) 
     Ok(())
 }
 
-fn profile(_dialect: &Dialect, model: &str) -> ModelProfile {
-    agent_providers::anthropic::profiles::profile(model)
+/// What is known of a model.
+fn profile(dialect: &Dialect, model: &str) -> ModelProfile {
+    Catalog::builtin().profile(&dialect.provider, model)
 }
 
 fn tell(diagnostics: &[Diagnostic]) -> Result<(), CliError> {

@@ -4,7 +4,6 @@ pub(crate) mod block;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod import;
-pub mod profiles;
 mod segment;
 mod settings;
 pub(crate) mod usage;

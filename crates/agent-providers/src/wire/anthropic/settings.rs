@@ -1,8 +1,7 @@
 //! The end of a request: limits, thinking and choices, which change without touching what comes before.
 
-use agent_core::{Diagnostic, ModelProfile, ModelRequest, RequestSettings, Thinking, ToolChoice};
+use agent_core::{Diagnostic, ModelProfile, ModelRequest, RequestSettings, Setting, Thinking, ToolChoice};
 
-use super::profiles::refusals;
 use crate::names::ToolNames;
 use crate::wire::form::Cx;
 use crate::wire::json::quoted;
@@ -73,7 +72,7 @@ fn temperature(
     let wanted = settings.temperature?;
     let why = if thinks {
         "it cannot be set while the model thinks; left out"
-    } else if refusals(&profile.model).temperature {
+    } else if profile.refuses.contains(&Setting::Sampling) {
         "this model does not take it; left out"
     } else if !wanted.is_finite() {
         "it is no number; left out"
@@ -93,19 +92,19 @@ fn thinking(
     profile: &ModelProfile,
     notes: &mut Notes<'_>,
 ) -> Option<Mode> {
-    let refuses = refusals(&profile.model);
+    let refuses = |setting| profile.refuses.contains(&setting);
     match wanted? {
-        Thinking::Adaptive if refuses.adaptive => {
+        Thinking::Adaptive if refuses(Setting::ThinkingAdaptive) => {
             notes.add("settings.thinking", "this model thinks by a budget only; left out, give it a budget");
             None
         }
         Thinking::Adaptive => Some(Mode::Adaptive),
-        Thinking::Budget(_) if refuses.budget => {
+        Thinking::Budget(_) if refuses(Setting::ThinkingBudget) => {
             notes.add("settings.thinking", "this model takes no budget; it thinks as it sees fit");
             Some(Mode::Adaptive)
         }
         Thinking::Budget(budget) => enabled(budget, limit, notes),
-        Thinking::Disabled if refuses.disabled => {
+        Thinking::Disabled if refuses(Setting::ThinkingDisabled) => {
             notes.add("settings.thinking", "this model always thinks; left out");
             None
         }
