@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
@@ -55,6 +56,14 @@ pub(crate) struct RunArgs {
     /// Print events as JSON Lines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl RunArgs {
+    /// Whose model it is, and its name there; `None` when `--model` names no known vendor.
+    pub(crate) fn chosen(&self) -> Option<(Vendor, String)> {
+        let (vendor, model) = self.model.split_once('/').filter(|(_, model)| !model.is_empty())?;
+        Vendor::named(vendor).map(|vendor| (vendor, model.to_owned()))
+    }
 }
 
 #[derive(Debug, Parser)]

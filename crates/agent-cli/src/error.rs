@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use agent::{HarnessError, SandboxError, StoreError, ToolSetError};
+use agent::{HarnessError, SandboxError, StoreError, ToolSetError, Vendor};
 use agent_core::{IdError, SessionId};
 
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +19,15 @@ pub(crate) enum CliError {
     #[error("no data directory: set AGENT_DATA_DIR or pass --data-dir DIR")]
     NoDataDir,
     #[error(
-        "no API key: looked for ANTHROPIC_API_KEY in the environment. Set it, or run `agent demo`, which needs no key and \
+        "no API key: looked for {} in the environment. Set it, or run `agent demo`, which needs no key and \
          no network, or use a local server: `agent run --base-url http://127.0.0.1:11434 --model anthropic/NAME \"…\"` for \
-         Ollama, http://127.0.0.1:8080 for llama.cpp"
+         Ollama, http://127.0.0.1:8080 for llama.cpp",
+        names.join(" and ")
     )]
-    NoKey,
+    NoKey { names: Vec<String> },
     #[error(
-        "{given:?} names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: anthropic"
+        "{given:?} names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: {}",
+        Vendor::names().collect::<Vec<_>>().join(", ")
     )]
     Model { given: String },
     #[error(transparent)]
@@ -87,7 +89,7 @@ impl CliError {
     /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoKey
+            Self::NoKey { .. }
             | Self::Model { .. }
             | Self::Id(_)
             | Self::BlankPrompt

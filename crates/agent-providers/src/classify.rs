@@ -92,10 +92,16 @@ pub(crate) fn protocol(what: &str, quote: &str) -> ModelError {
     )
 }
 
-/// An error about bytes that could not be read, with the encoding that may be why.
-pub(crate) fn with_encoding(error: ModelError, head: &ResponseHead<'_>) -> ModelError {
+/// An error that was found in the body, with what the head says to it: an encoding that may be why bytes could not be
+/// read, and how long to wait.
+pub(crate) fn with_head(error: ModelError, head: &ResponseHead<'_>) -> ModelError {
     let hint = encoding_hint(head).filter(|_| error.kind == ModelErrorKind::Protocol);
-    ModelError { message: error.message + &hint.unwrap_or_default(), ..error }
+    let wait = || retry_after(head).filter(|_| error.retryable && error.kind != ModelErrorKind::Interrupted);
+    ModelError {
+        retry_after_ms: error.retry_after_ms.or_else(wait),
+        message: error.message + &hint.unwrap_or_default(),
+        ..error
+    }
 }
 
 /// What to do about an encoding of the content: none is asked for, so none is undone.

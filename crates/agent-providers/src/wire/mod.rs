@@ -25,7 +25,7 @@ use agent_core::{Encoder, ModelError, ModelErrorKind, ModelEvent, ModelProfile, 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_encoding};
+use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_head};
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 use encoder::SessionEncoder;
@@ -372,7 +372,7 @@ pub fn decode_body(dialect: &Dialect, names: &ToolNames, head: &ResponseHead<'_>
         return vec![Err(classify(head, body))];
     }
     let events = plain(dialect.codec(names.clone()).as_mut(), body);
-    events.into_iter().map(|event| event.map_err(|error| with_encoding(error, head))).collect()
+    events.into_iter().map(|event| event.map_err(|error| with_head(error, head))).collect()
 }
 
 /// Decodes the body of a successful answer.
