@@ -7,6 +7,7 @@ pub(crate) mod import;
 pub mod profiles;
 mod segment;
 mod settings;
+mod tools;
 pub(crate) mod usage;
 
 /// The name that tags parts only this provider understands.
