@@ -12,6 +12,7 @@ pub(crate) mod json;
 mod marks;
 pub mod openai_chat;
 mod opening;
+pub(crate) mod schema;
 pub(crate) mod tail;
 mod transcript;
 

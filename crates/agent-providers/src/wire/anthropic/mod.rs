@@ -6,6 +6,7 @@ pub(crate) mod encode;
 pub(crate) mod import;
 mod segment;
 mod settings;
+mod tools;
 pub(crate) mod usage;
 
 /// The name that tags parts only this provider understands.

@@ -2,6 +2,7 @@
 
 use agent_core::{Diagnostic, ModelProfile, ModelRequest, RequestSettings, Setting, Thinking, ToolChoice};
 
+use super::tools::can_force;
 use crate::names::ToolNames;
 use crate::wire::form::Cx;
 use crate::wire::json::quoted;
@@ -151,10 +152,7 @@ fn tool_choice(
             return None;
         }
     };
-    let is_known = match request.tool_choice {
-        ToolChoice::Tool(name) => request.tools.iter().any(|tool| tool.name() == name),
-        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => !request.tools.is_empty(),
-    };
+    let is_known = can_force(request.tool_choice, request.tools, &profile.provider);
     let why = if !is_known {
         "the tool is not among the tools of the request; the model decides"
     } else if !profile.forced_tool_choice {
