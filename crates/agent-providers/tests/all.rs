@@ -7,6 +7,8 @@ mod decode;
 #[cfg(test)]
 mod encode;
 #[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod framing;
 #[cfg(feature = "http")]
 #[cfg(test)]
