@@ -143,7 +143,6 @@ impl ChatCodec {
         for usage in [inner, chunk.usage].into_iter().flatten() {
             self.count(usage, out);
         }
-        self.blocks.release(out);
         Ok(Progress::More)
     }
 
@@ -333,6 +332,7 @@ impl Codec for ChatCodec {
         if progress == Progress::Unknown && name == "error" {
             return Err(failure(json.text));
         }
+        self.blocks.release(out);
         Ok(progress)
     }
 
