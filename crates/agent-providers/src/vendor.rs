@@ -4,7 +4,6 @@ use agent_core::ModelProfile;
 use serde::{Deserialize, Serialize};
 
 use crate::Catalog;
-use crate::openai_chat::Quirks;
 use crate::wire::{Dialect, WireFormat};
 
 /// A service that answers model calls. Plain data: take a known one, change what differs, or write your own.
@@ -106,14 +105,11 @@ struct Row {
 
 impl Row {
     fn vendor(&self, format: WireFormat) -> Vendor {
-        let headers = match format {
-            WireFormat::Anthropic => VERSION,
-        };
+        let headers = if format == WireFormat::Anthropic { VERSION } else { &[] };
         let owned = |text: &&str| (*text).to_owned();
         Vendor {
             name: self.name.to_owned(),
-            // Once it exists: `quirks: Quirks::of(self.provider)`.
-            dialect: Dialect { format, provider: self.provider.to_owned(), quirks: Quirks::default() },
+            dialect: Dialect::of(format, self.provider),
             base_url: self.base_url.to_owned(),
             path: self.path.to_owned(),
             auth: match self.auth {

@@ -1,11 +1,16 @@
 //! What the crate promises, over recorded bytes and through its public face.
 
 #[cfg(test)]
+mod chat_corpus;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod decode;
 #[cfg(test)]
+mod decode_chat;
+#[cfg(test)]
 mod encode;
+mod encode_chat;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]

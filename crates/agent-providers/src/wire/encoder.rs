@@ -127,7 +127,7 @@ impl<F: Form> Encoder for SessionEncoder<F> {
         let mut tail = self.form.tail(request, &mut cx);
         tail.lay_over(request.settings, &mut cx);
         body.push(Bytes::from(tail.into_bytes()));
-        body.push(Bytes::from_static(F::end(request.stream)));
+        body.push(Bytes::from_static(self.form.end(request.stream)));
         let headers = self.form.headers(request, &self.profile);
         Encoded { request: Outgoing { body, stream: request.stream, headers }, diagnostics }
     }

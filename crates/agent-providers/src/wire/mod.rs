@@ -15,6 +15,7 @@ mod opening;
 pub(crate) mod schema;
 pub(crate) mod tail;
 mod transcript;
+pub(crate) mod words;
 
 pub use dialect::Dialect;
 pub use import::{ImportError, Imported};
@@ -43,6 +44,9 @@ pub type Events = Vec<Result<ModelEvent, ModelError>>;
 pub enum WireFormat {
     /// Anthropic Messages.
     Anthropic,
+    /// OpenAI Chat Completions, and what calls itself compatible with it.
+    #[serde(rename = "openai-chat")]
+    OpenAiChat,
 }
 
 /// Decodes one answer, in process: bytes in, events out.
@@ -103,6 +107,12 @@ pub(crate) trait Codec: fmt::Debug + Send {
     /// Takes the body of an answer that was not streamed.
     fn body(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
+    /// Takes the end of the stream, or its mark: what is there may be whole although no event says so. Formats whose
+    /// last event is one of their own leave it.
+    fn end(&mut self, _end: End, _out: &mut Vec<ModelEvent>) -> Result<Progress, ModelError> {
+        Ok(Progress::More)
+    }
+
     /// Gives what is certain although the answer ends here: blocks that were complete and only waited.
     fn abandon(&mut self, out: &mut Vec<ModelEvent>);
 }
@@ -116,6 +126,15 @@ pub(crate) enum Progress {
     Complete,
 }
 
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With `[DONE]`.
+    Marked,
+    /// With the bytes, or with the connection.
+    Bytes,
+}
+
 /// The JSON of one event, made readable.
 #[derive(Debug)]
 pub(crate) struct Json<'j> {
@@ -126,12 +145,13 @@ pub(crate) struct Json<'j> {
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 1] = [Self::Anthropic];
+    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAiChat];
 
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai-chat",
         }
     }
 
@@ -145,6 +165,7 @@ impl Dialect {
     fn codec(&self, names: ToolNames) -> Box<dyn Codec> {
         match self.format {
             WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+            WireFormat::OpenAiChat => Box::new(openai_chat::decode::ChatCodec::new(self, names)),
         }
     }
 }
@@ -185,6 +206,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
         WireFormat::Anthropic => {
             Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
         }
+        WireFormat::OpenAiChat => openai_chat::encode::encoder(&dialect.quirks, profile, names),
     }
 }
 
@@ -201,6 +223,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
 pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
     match dialect.format {
         WireFormat::Anthropic => anthropic::import::import(body),
+        WireFormat::OpenAiChat => openai_chat::import::import(dialect, body),
     }
 }
 
@@ -264,6 +287,7 @@ impl StreamDecoder {
                 self.take(frame, &mut out);
             }
         }
+        self.end(End::Bytes, &mut out);
         if self.state == State::Open {
             let error = self.ended();
             self.fail(error, &mut out);
@@ -274,6 +298,7 @@ impl StreamDecoder {
     /// Takes the failure of the connection in place of the stream's end.
     pub fn interrupt(&mut self, cause: &str) -> Events {
         let mut out = Vec::new();
+        self.end(End::Bytes, &mut out);
         if self.state == State::Open {
             let error = ModelError::interrupted(&format!("after {} bytes ({cause})", self.bytes));
             self.fail(error, &mut out);
@@ -324,7 +349,11 @@ impl StreamDecoder {
                 return self.fail(ModelError::new(ModelErrorKind::Protocol, error.to_string()), out);
             }
         };
-        let Payload::Data(data) = frame.payload() else { return };
+        let data = match frame.payload() {
+            Payload::Data(data) => data,
+            Payload::Done => return self.end(End::Marked, out),
+            Payload::KeepAlive => return,
+        };
         self.progress += 1;
         if !data.starts_with('{') {
             return self.fail(protocol("an event is not a JSON object", data), out);
@@ -337,6 +366,21 @@ impl StreamDecoder {
             Ok(Progress::Unknown) => self.stranger.unknown(data),
             Ok(Progress::More) => self.stranger = Stranger::Known,
             Ok(Progress::Complete) => self.state = State::Complete,
+            Err(error) => self.fail(error, out),
+        }
+    }
+
+    /// Lets the format say whether what arrived is whole. A plain body says so itself.
+    fn end(&mut self, end: End, out: &mut Events) {
+        if self.state != State::Open || matches!(self.opening, Opening::Plain(_)) {
+            return;
+        }
+        let mut events = Vec::new();
+        let progress = self.codec.end(end, &mut events);
+        out.extend(events.into_iter().map(Ok));
+        match progress {
+            Ok(Progress::Complete) => self.state = State::Complete,
+            Ok(Progress::Unknown | Progress::More) => {}
             Err(error) => self.fail(error, out),
         }
     }
@@ -405,7 +449,8 @@ pub(crate) fn too_large() -> ModelError {
 fn is_whole(frame: &Frame) -> bool {
     match frame.payload() {
         Payload::Data(data) => serde_json::from_str::<IgnoredAny>(&mended(data).0).is_ok(),
-        Payload::KeepAlive | Payload::Done => false,
+        Payload::Done => true,
+        Payload::KeepAlive => false,
     }
 }
 

@@ -23,11 +23,8 @@ pub(crate) fn format(name: &str) -> Result<WireFormat, CliError> {
 
 /// A format as a provider speaks it; without one, as its inventor does.
 pub(crate) fn dialect(format_name: &str, provider: Option<&str>) -> Result<Dialect, CliError> {
-    let plain = Dialect::from(format(format_name)?);
-    Ok(match provider {
-        Some(provider) => Dialect { provider: provider.to_owned(), ..plain },
-        None => plain,
-    })
+    let format = format(format_name)?;
+    Ok(provider.map_or_else(|| format.into(), |provider| Dialect::of(format, provider)))
 }
 
 fn input() -> Result<Vec<u8>, CliError> {

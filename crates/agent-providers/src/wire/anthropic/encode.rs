@@ -76,7 +76,7 @@ impl Form for MessagesForm {
         tail(request, cx)
     }
 
-    fn end(stream: bool) -> &'static [u8] {
+    fn end(&self, stream: bool) -> &'static [u8] {
         if stream { br#","stream":true}"# } else { br#","stream":false}"# }
     }
 }

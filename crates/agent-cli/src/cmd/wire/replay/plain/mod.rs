@@ -46,6 +46,7 @@ impl Plain {
         for event in &events {
             match format {
                 WireFormat::Anthropic => anthropic::read(event, &mut plain),
+                WireFormat::OpenAiChat => openai::chat(event, &mut plain),
                 _ => return None,
             }
         }

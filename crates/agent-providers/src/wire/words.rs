@@ -1,0 +1,42 @@
+//! Words in place of what cannot be sent whole: clipped texts and the names of files.
+
+use std::borrow::Cow;
+
+use agent_core::{FilePart, ceil_boundary, floor_boundary};
+
+/// Head and tail of a long text with a note of what is gone between them.
+pub(crate) fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
+    let Some(limit) = limit.filter(|limit| text.len() > *limit) else { return Cow::Borrowed(text) };
+    let head = floor_boundary(text, limit.div_ceil(2));
+    let tail = ceil_boundary(text, text.len() - limit / 2);
+    Cow::Owned(format!("{}\n[{} bytes removed]\n{}", &text[..head], tail - head, &text[tail..]))
+}
+
+/// A file's name and type.
+pub(crate) fn label(file: &FilePart) -> String {
+    match &file.name {
+        Some(name) => format!("{name} ({})", file.media_type),
+        None => file.media_type.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn clips_say_what_they_removed_and_split_no_character(text in "\\PC{0,60}", limit in 0usize..90) {
+            let short = clipped(&text, Some(limit));
+            if text.len() <= limit {
+                proptest::prop_assert_eq!(short.as_ref(), text.as_str());
+            } else {
+                let (head, rest) = short.split_once("\n[").unwrap();
+                let (removed, tail) = rest.rsplit_once(" bytes removed]\n").unwrap();
+                proptest::prop_assert_eq!(head.len() + removed.parse::<usize>().unwrap() + tail.len(), text.len());
+                proptest::prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                proptest::prop_assert!(head.len() + tail.len() <= limit);
+            }
+        }
+    }
+}
