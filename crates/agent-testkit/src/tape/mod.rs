@@ -168,7 +168,11 @@ impl Tape {
     }
 
     /// Keeps a text out of the recording, in requests and answers: something personal, or something that is another one
-    /// in each run, as the path of a temporary folder. Say it before the first request, in both modes.
+    /// in each run, as the path of a temporary folder. In the file it is `[hidden 1]`, the next one `[hidden 2]`; played
+    /// answers hold what was given in this run.
+    ///
+    /// Say it before the first request, in both modes and in the same order. Each answer is searched as a whole, so a
+    /// text that a stream cut in two is not found.
     pub fn hide(&self, text: impl Into<String>) {
         match &self.0 {
             Side::Record(recorder) => recorder.hide(text),

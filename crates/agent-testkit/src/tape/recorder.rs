@@ -78,7 +78,7 @@ impl Recorder {
 
     /// Keeps a text out of the recording; see [`crate::Tape::hide`].
     pub fn hide(&self, text: impl Into<String>) {
-        self.reel.secrets.add(&text.into());
+        self.reel.secrets.hide(&text.into());
     }
 
     /// The bodies of all requests so far, as they were sent.

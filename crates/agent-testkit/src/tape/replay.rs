@@ -63,7 +63,7 @@ impl Replay {
 
     /// Takes a text for what was kept out of the recording; see [`crate::Tape::hide`].
     pub fn hide(&self, text: impl Into<String>) {
-        self.secrets.add(&text.into());
+        self.secrets.hide(&text.into());
     }
 
     /// The bodies of all requests so far, refused ones included.
@@ -131,7 +131,7 @@ impl Transport for Replay {
         Ok(TransportResponse {
             status,
             headers: headers.into_iter().filter(|(_, value)| value != REDACTED).collect(),
-            body: stream::iter([Ok(body)]).boxed(),
+            body: stream::iter([Ok(self.secrets.restored(body))]).boxed(),
         })
     }
 }

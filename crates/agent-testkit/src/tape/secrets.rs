@@ -1,32 +1,33 @@
 //! What may not be in a recording: keys wherever they stand, and headers that say who asked.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agent_providers::TransportRequest;
+use bytes::Bytes;
 
 use crate::quote::quote;
 
 /// Texts to keep out of a recording.
 #[derive(Default)]
-pub(super) struct Secrets(Mutex<Vec<String>>);
+pub(super) struct Secrets(Mutex<Vec<Secret>>);
+
+/// A text in one of the forms it may stand in.
+struct Secret {
+    form: String,
+    /// What is written in its place.
+    mark: String,
+    /// What is put back in place of the mark when it is played; nothing for keys.
+    restored: Option<String>,
+}
 
 impl Secrets {
-    /// Adds a text in every form it may stand in: as it is, inside a JSON string, inside an address.
-    pub(super) fn add(&self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let quoted = quote(text);
-        let inside = quoted.trim_start_matches('"').trim_end_matches('"');
-        for form in [text.to_owned(), inside.to_owned(), escaped(text)] {
-            if !form.is_empty() && !all.contains(&form) {
-                all.push(form);
-            }
-        }
-        // A secret may be a part of another one.
-        all.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    /// Keeps a text out that is put back when the recording is played: the n-th one is `[hidden n]`.
+    pub(super) fn hide(&self, text: &str) {
+        let mut all = self.all();
+        let known = all.iter().filter_map(|secret| secret.restored.as_ref().map(|_| &secret.mark));
+        let number = known.collect::<std::collections::BTreeSet<_>>().len() + 1;
+        add(&mut all, text, &format!("[hidden {number}]"), Some(inside(text)));
     }
 
     /// Learns the keys of a request. Short ones, as tests and local servers are given, are words that a text may hold.
@@ -38,22 +39,36 @@ impl Secrets {
         let named = query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| is_key(name));
         for value in values.chain(named.map(|(_, value)| value)).map(str::trim) {
             if value.len() >= SHORTEST_KEY {
-                self.add(value);
+                add(&mut self.all(), value, REDACTED, None);
             }
         }
     }
 
     pub(super) fn hidden(&self, text: &str) -> String {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REDACTED))
+        self.all().iter().fold(text.to_owned(), |text, secret| text.replace(&secret.form, &secret.mark))
     }
 
     pub(super) fn hidden_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         if let Ok(text) = std::str::from_utf8(bytes) {
             return self.hidden(text).into_bytes();
         }
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().fold(bytes.to_vec(), |bytes, secret| replaced(&bytes, secret.as_bytes()))
+        let all = self.all();
+        all.iter().fold(bytes.to_vec(), |bytes, secret| {
+            replaced(&bytes, secret.form.as_bytes(), secret.mark.as_bytes())
+        })
+    }
+
+    /// The bytes of a recorded answer, with what was hidden put back.
+    pub(super) fn restored(&self, bytes: Bytes) -> Bytes {
+        let all = self.all();
+        all.iter().fold(bytes, |bytes, secret| match &secret.restored {
+            Some(text) => replaced(&bytes, secret.mark.as_bytes(), text.as_bytes()).into(),
+            None => bytes,
+        })
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Secret>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Path and query of an address, without keys.
@@ -89,6 +104,23 @@ impl Secrets {
     }
 }
 
+/// Adds a text as it is, as it stands inside a JSON string, and inside one that is itself in one, and in an address.
+fn add(all: &mut Vec<Secret>, text: &str, mark: &str, restored: Option<String>) {
+    for form in [text.to_owned(), inside(text), inside(&inside(text)), escaped(text)] {
+        if !form.is_empty() && all.iter().all(|known| known.form != form) {
+            all.push(Secret { form, mark: mark.to_owned(), restored: restored.clone() });
+        }
+    }
+    // One may be a part of another.
+    all.sort_by_key(|secret| std::cmp::Reverse(secret.form.len()));
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn inside(text: &str) -> String {
+    let quoted = quote(text);
+    quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
+}
+
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secrets")
@@ -117,13 +149,13 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn replaced(bytes: &[u8], secret: &[u8]) -> Vec<u8> {
+fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = rest.windows(secret.len()).position(|window| window == secret) {
+    while let Some(at) = rest.windows(old.len()).position(|window| window == old) {
         out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(REDACTED.as_bytes());
-        rest = &rest[at + secret.len()..];
+        out.extend_from_slice(new);
+        rest = &rest[at + old.len()..];
     }
     out.extend_from_slice(rest);
     out
@@ -177,8 +209,21 @@ mod tests {
         assert_eq!(secrets.hidden(text), shown);
         assert_eq!(secrets.hidden_bytes(b"\xff sk-token-22 \xfe"), b"\xff [redacted] \xfe");
         assert_eq!(secrets.path(&url), "/v1/x?alt=sse&key=[redacted]");
-        secrets.add("C:\\temp\n1");
-        assert_eq!(secrets.hidden(r#"{"path":"C:\\temp\n1\\a"}"#), r#"{"path":"[redacted]\\a"}"#);
+    }
+
+    #[test]
+    fn hidden_texts_are_put_back_as_what_they_are_then() {
+        let (then, now) = (Secrets::default(), Secrets::default());
+        for (secrets, home, user) in [(&then, "/home/ada", "ada"), (&now, "/home/bob\t", "bob")] {
+            secrets.hide(home);
+            secrets.hide(user);
+            secrets.hide(user);
+        }
+        let file = then.hidden(r#"{"path":"/home/ada/x","user":"ada"}"#);
+        assert_eq!(file, r#"{"path":"[hidden 1]/x","user":"[hidden 2]"}"#);
+        assert_eq!(now.hidden(r#"{"path":"/home/bob\t/x","user":"bob"}"#), file, "requests are equal");
+        assert_eq!(now.restored(file.into()), r#"{"path":"/home/bob\t/x","user":"bob"}"#);
+        assert_eq!(now.restored(Bytes::from_static(b"[redacted] \xff")), b"[redacted] \xff".as_slice());
     }
 
     #[test]

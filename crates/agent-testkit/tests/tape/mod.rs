@@ -9,8 +9,8 @@ use agent_core::{
 };
 use agent_providers::{ApiKey, HttpConfig, HttpModel, Transport, TransportRequest, TransportResponse};
 use agent_testkit::{
-    Fault, RawReply, RecordMode, Reply, ScriptedModel, SimOptions, SimProvider, Source, Tape, TapeError,
-    TapedModel, TestModel, read_exchanges,
+    Fault, Pick, RawReply, RecordMode, Reply, ScriptedModel, SimOptions, SimProvider, Source, Tape,
+    TapeError, TapedModel, TestModel, TestModelError, read_exchanges,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -95,7 +95,8 @@ fn text(path: &Path) -> String {
 async fn a_test_records_once_and_then_needs_no_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tapes/weather.jsonl");
-    let sim = SimProvider::start(script()).unwrap();
+    let options = SimOptions { pick: Pick::InOrder, ..SimOptions::default() };
+    let sim = SimProvider::start_with(Source::Script(script().into()), options).unwrap();
     let recorded = check(&taped(&path, RecordMode::Record, config(&sim.base_url(), KEY))).await;
     assert!(sim.refusals().is_empty());
     sim.shutdown().await;
@@ -123,7 +124,12 @@ async fn a_test_records_once_and_then_needs_no_server() {
             headers(&response.headers)
         )
     });
-    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
+    POST /v1/messages anthropic-version=2023-06-01 content-type=application/json openai-organization=[redacted] x-api-key=[redacted]
+    200 content-type=text/event-stream; charset=utf-8 date=[redacted] request-id=req_sim_0000
+    POST /v1/messages anthropic-version=2023-06-01 content-type=application/json openai-organization=[redacted] x-api-key=[redacted]
+    200 content-type=application/json date=[redacted] request-id=req_sim_0001
+    ");
 }
 
 #[tokio::test]
@@ -161,7 +167,7 @@ async fn a_changed_request_fails_and_shows_where() {
     assert!(error.message.contains("holds 2 exchanges, and request 3 was made"), "{error}");
     assert!(matches!(
         model.check_complete(),
-        Err(agent_testkit::TestModelError::Tape(TapeError::Exhausted { number: 3, .. }))
+        Err(TestModelError::Tape(TapeError::Exhausted { number: 3, .. }))
     ));
 
     let error = Tape::open(folder.path().join("none.jsonl"), RecordMode::Replay, || config("", "").network());
@@ -234,7 +240,7 @@ async fn a_hidden_text_is_in_no_recording_and_may_be_another_one_later() {
     let sim = SimProvider::start(vec![Reply::text("You are in /home/ada.")]).unwrap();
     for (mode, home, expect) in [
         (RecordMode::Record, "/home/ada", "You are in /home/ada."),
-        (RecordMode::Replay, "/home/bob", "You are in [redacted]."),
+        (RecordMode::Replay, "/home/bob", "You are in /home/bob."),
     ] {
         let config = config(&sim.base_url(), KEY);
         let tape = Tape::open(&path, mode, || config.network()).unwrap();
@@ -253,12 +259,8 @@ async fn answers_that_are_no_text_come_back_byte_for_byte() {
     let path = folder.path().join("bytes.jsonl");
     let bodies: [&[u8]; 2] = [b"data: \xff\xfe\n\n", b"{\"n\": 1.0}\r\n\t"];
     let replies = bodies.map(RawReply::json).to_vec();
-    let options = SimOptions {
-        chunk_bytes: Some(1),
-        validate: false,
-        pick: agent_testkit::Pick::InOrder,
-        ..SimOptions::default()
-    };
+    let options =
+        SimOptions { chunk_bytes: Some(1), validate: false, pick: Pick::InOrder, ..SimOptions::default() };
     let sim = SimProvider::start_with(Source::Recorded(replies), options).unwrap();
     for mode in [RecordMode::Record, RecordMode::Replay] {
         let config = config(&sim.base_url(), KEY);
