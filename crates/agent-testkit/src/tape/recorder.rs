@@ -49,7 +49,15 @@ struct State {
     /// The exchange that is written next.
     next: usize,
     is_begun: bool,
-    problem: Option<TapeError>,
+    /// The first one.
+    problem: Option<Problem>,
+}
+
+/// Why the recording is not whole.
+#[derive(Debug, Clone)]
+enum Problem {
+    Unanswered { number: usize, why: String },
+    Write { kind: io::ErrorKind, words: String },
 }
 
 /// An exchange under way. Dropping it ends it.
@@ -86,21 +94,20 @@ impl Recorder {
         self.reel.state().requests.clone()
     }
 
-    /// Whether every exchange was written. Each problem is told once.
+    /// Whether every exchange was written.
     pub fn check_complete(&self) -> Result<(), TapeError> {
-        let mut state = self.reel.state();
-        if let Some(problem) = state.problem.take() {
-            return Err(problem);
-        }
-        let path = self.reel.path.clone();
-        match (state.is_begun, state.requests.len()) {
-            (_, 0) => Err(TapeError::Nothing { path }),
-            (_, made) if made == state.next => Ok(()),
-            _ => Err(TapeError::Unanswered {
-                path,
-                number: state.next + 1,
-                why: "its answer is still being read".into(),
-            }),
+        let (state, path) = (self.reel.state(), self.reel.path.clone());
+        match state.problem.clone() {
+            Some(Problem::Unanswered { number, why }) => Err(TapeError::Unanswered { path, number, why }),
+            Some(Problem::Write { kind, words }) => {
+                Err(TapeError::Write { path, cause: io::Error::new(kind, words) })
+            }
+            None if state.requests.is_empty() => Err(TapeError::Nothing { path }),
+            None if state.next < state.requests.len() => {
+                let why = "its answer is still being read".into();
+                Err(TapeError::Unanswered { path, number: state.next + 1, why })
+            }
+            None => Ok(()),
         }
     }
 }
@@ -162,27 +169,25 @@ impl Reel {
     /// Takes the end of an exchange, and writes what is no longer waited for.
     fn end(&self, number: usize, line: Result<String, String>) {
         let mut state = self.state();
-        let path = self.path.clone();
-        let line = line.map_err(|why| TapeError::Unanswered { path, number: number + 1, why });
-        let (line, problem) = match line {
-            Ok(line) => (Some(line), None),
-            Err(problem) => (None, Some(problem)),
-        };
-        state.problem = state.problem.take().or(problem);
-        state.ended.insert(number, line);
-        while let Some(line) = {
-            let next = state.next;
-            state.ended.remove(&next)
-        } {
-            state.next += 1;
-            let Some(line) = line else { continue };
-            let written = write(&self.path, state.is_begun, line + "\n");
-            state.is_begun = true;
-            if let Err(cause) = written {
-                let problem = TapeError::Write { path: self.path.clone(), cause };
-                state.problem = state.problem.take().or(Some(problem));
+        let line = match line {
+            Ok(line) => Some(line),
+            Err(why) => {
+                state.problem.get_or_insert(Problem::Unanswered { number: number + 1, why });
+                None
             }
+        };
+        state.ended.insert(number, line);
+        let mut next = state.next;
+        while let Some(line) = state.ended.remove(&next) {
+            next += 1;
+            let Some(line) = line else { continue };
+            if let Err(cause) = write(&self.path, state.is_begun, line + "\n") {
+                let (kind, words) = (cause.kind(), cause.to_string());
+                state.problem.get_or_insert(Problem::Write { kind, words });
+            }
+            state.is_begun = true;
         }
+        state.next = next;
     }
 }
 

@@ -32,12 +32,13 @@ impl Secrets {
 
     /// Learns the keys of a request. Short ones, as tests and local servers are given, are words that a text may hold.
     pub(super) fn learn(&self, request: &TransportRequest) {
-        let headers = request.headers.iter().filter(|(name, _)| !is_open(name));
+        let headers = request.headers.iter().filter(|(name, _)| is_secret(name));
+        // `authorization` names its scheme first.
         let values =
-            headers.map(|(_, value)| value.split_once(' ').map_or(value.as_str(), |(_, token)| token));
+            headers.flat_map(|(_, value)| [Some(value.as_str()), value.split_once(' ').map(|(_, key)| key)]);
         let query = request.url.split_once('?').map_or("", |(_, query)| query);
         let named = query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(name, _)| is_key(name));
-        for value in values.chain(named.map(|(_, value)| value)).map(str::trim) {
+        for value in values.flatten().chain(named.map(|(_, value)| value)).map(str::trim) {
             if value.len() >= SHORTEST_KEY {
                 add(&mut self.all(), value, REDACTED, None);
             }
@@ -132,6 +133,12 @@ fn is_open(name: &str) -> bool {
     OPEN.iter().any(|open| name.eq_ignore_ascii_case(open)) || name.to_ascii_lowercase().contains("ratelimit")
 }
 
+/// Whether a header holds a key by its name, so that its value may be in no body either.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["auth", "key", "token", "secret", "cookie", "password"].iter().any(|part| name.contains(part))
+}
+
 /// Whether a part of a query holds a key by its name.
 fn is_key(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -196,7 +203,7 @@ mod tests {
             ("authorization", "Bearer sk-token-22"),
             ("x-goog-api-key", "goog/secret+3"),
             ("cookie", "any"),
-            ("anthropic-beta", "a-feature-of-the-api"),
+            ("x-application", "a-feature-of-the-api"),
         ]);
         secrets.learn(&TransportRequest {
             method: "POST".into(),
@@ -214,15 +221,15 @@ mod tests {
     #[test]
     fn hidden_texts_are_put_back_as_what_they_are_then() {
         let (then, now) = (Secrets::default(), Secrets::default());
-        for (secrets, home, user) in [(&then, "/home/ada", "ada"), (&now, "/home/bob\t", "bob")] {
+        for (secrets, home, user) in [(&then, "/srv/ada", "ada"), (&now, "/srv/bob\t", "bob")] {
             secrets.hide(home);
             secrets.hide(user);
             secrets.hide(user);
         }
-        let file = then.hidden(r#"{"path":"/home/ada/x","user":"ada"}"#);
+        let file = then.hidden(r#"{"path":"/srv/ada/x","user":"ada"}"#);
         assert_eq!(file, r#"{"path":"[hidden 1]/x","user":"[hidden 2]"}"#);
-        assert_eq!(now.hidden(r#"{"path":"/home/bob\t/x","user":"bob"}"#), file, "requests are equal");
-        assert_eq!(now.restored(file.into()), r#"{"path":"/home/bob\t/x","user":"bob"}"#);
+        assert_eq!(now.hidden(r#"{"path":"/srv/bob\t/x","user":"bob"}"#), file, "requests are equal");
+        assert_eq!(now.restored(file.into()), r#"{"path":"/srv/bob\t/x","user":"bob"}"#);
         assert_eq!(now.restored(Bytes::from_static(b"[redacted] \xff")), b"[redacted] \xff".as_slice());
     }
 
