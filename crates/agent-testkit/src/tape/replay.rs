@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 
 use super::TapeError;
 use super::diff::difference;
-use super::secrets::{REDACTED, Secrets};
+use super::secrets::{REDACTED, Secrets, open_query};
 use crate::corpus::{CorpusError, Exchange, ExchangeRequest, read_exchanges};
 use crate::fault::RawReply;
 
@@ -50,7 +50,7 @@ impl Replay {
     /// Reads a recording.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TapeError> {
         let path = path.as_ref().to_owned();
-        let exchanges = read_exchanges(&path).map_err(|error| match error {
+        let mut exchanges = read_exchanges(&path).map_err(|error| match error {
             CorpusError::Read { path, cause } if cause.kind() == std::io::ErrorKind::NotFound => {
                 TapeError::Missing { path }
             }
@@ -58,6 +58,10 @@ impl Replay {
                 TapeError::Read(error)
             }
         })?;
+        for Exchange { request, .. } in &mut exchanges {
+            // Others who record may write something else in place of a key.
+            request.path = open_query(&request.path);
+        }
         Ok(Self { path, exchanges, secrets: Secrets::default(), state: Mutex::default() })
     }
 

@@ -78,12 +78,7 @@ impl Secrets {
         let start = rest.find(['/', '?']).unwrap_or(rest.len());
         let path = self.hidden(&rest[start..]);
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
-        let Some((path, query)) = path.split_once('?') else { return path };
-        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-            Some((name, _)) if is_key(name) => format!("{name}={REDACTED}"),
-            Some(_) | None => pair.to_owned(),
-        });
-        format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
+        open_query(&path)
     }
 
     /// Headers by name; of those that are not known to be harmless, only the name. Those about framing are left out.
@@ -126,6 +121,16 @@ impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secrets")
     }
+}
+
+/// A path whose query says of keys only their names.
+pub(super) fn open_query(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, _)) if is_key(name) => format!("{name}={REDACTED}"),
+        Some(_) | None => pair.to_owned(),
+    });
+    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 /// Whether a header says nothing about who asked.

@@ -9,8 +9,8 @@ use agent_core::{
 };
 use agent_providers::{ApiKey, HttpConfig, HttpModel, Transport, TransportRequest, TransportResponse};
 use agent_testkit::{
-    Fault, Pick, RawReply, RecordMode, Reply, ScriptedModel, SimOptions, SimProvider, Source, Tape,
-    TapeError, TapedModel, TestModel, TestModelError, read_exchanges,
+    Exchange, Fault, Pick, RawReply, RecordMode, Replay, Reply, ScriptedModel, SimOptions, SimProvider,
+    Source, Tape, TapeError, TapedModel, TestModel, TestModelError, corpus_dir, corpus_files, read_exchanges,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -286,7 +286,31 @@ fn request(base_url: &str, body: &str) -> TransportRequest {
     request
 }
 
-/// Answers with the body it was sent, in two pieces, the second of which never comes for `hang`.
+/// Recordings of others, of every vendor, are played too.
+#[tokio::test]
+async fn every_file_of_exchanges_is_a_tape() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/exchanges/anthropic");
+    let mut folders = vec![fixtures];
+    if let Some(corpus) = corpus_dir() {
+        let vendors = std::fs::read_dir(corpus.join("recorded/exchanges")).unwrap();
+        folders.extend(vendors.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
+    }
+    for path in folders.iter().flat_map(|folder| corpus_files(folder, "jsonl").unwrap()) {
+        let replay = Replay::open(&path).unwrap();
+        let exchanges = read_exchanges(&path).unwrap();
+        for Exchange { request: recorded, response, .. } in exchanges {
+            let mut request = request("https://a.example", recorded.body.as_deref().unwrap_or_default());
+            request.method = recorded.method;
+            request.url = format!("https://a.example{}", recorded.path);
+            let answer = replay.send(request).await.unwrap();
+            let body: Vec<Bytes> = answer.body.map(Result::unwrap).collect().await;
+            assert_eq!((answer.status, body.concat()), (response.status, response.body.to_vec()));
+        }
+        replay.check_complete().unwrap();
+    }
+}
+
+/// Answers with the body it was sent; the end of it never comes for `hang`, and nothing at all for `fail`.
 #[derive(Debug)]
 struct Echo;
 
