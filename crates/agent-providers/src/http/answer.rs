@@ -174,7 +174,7 @@ impl Answer {
         let Limits { response, idle, progress, .. } = self.limits;
         let head = ResponseHead { headers: &self.headers, ..ResponseHead::unknown() };
         let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
-        let says_events = content_type.contains("event-stream");
+        let says_events = ["event-stream", "ndjson"].iter().any(|name| content_type.contains(name));
         let left = |limit: Duration| limit.saturating_sub(self.stalled);
         if !says_events && !self.decoder.is_streamed() {
             return Wait {
