@@ -1,13 +1,13 @@
 //! What the crate promises, over recorded bytes and through its public face.
 
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod decode;
 #[cfg(test)]
 mod encode;
-#[cfg(test)]
-mod framing;
 #[cfg(feature = "http")]
 #[cfg(test)]
 mod http;
