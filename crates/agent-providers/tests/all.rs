@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod chat_corpus;
+mod conformance;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Renderer<'_, '_> {
     fn assistant(&mut self, blocks: &mut Blocks, parts: &[AssistantPart], trim: Trim) {
         // Thinking at the very end of a message is refused, and means nothing without what follows it.
         let tail = parts.iter().rev().take_while(|part| matches!(part, AssistantPart::Reasoning(_))).count();
-        for part in parts.iter().take(parts.len() - tail) {
+        for part in calls_last(&parts[..parts.len() - tail]) {
             match part {
                 AssistantPart::Text(said) => blocks.block(true, |out| {
                     out.extend_from_slice(br#"{"type":"text","text":"#);
@@ -220,6 +220,12 @@ impl Blocks {
         }
         Run { role, bytes: Bytes::from(self.bytes), splice: self.splice }
     }
+}
+
+/// Parts in the order that is taken: results are looked for right behind a call, so nothing may stand there (case M04).
+fn calls_last(parts: &[AssistantPart]) -> impl Iterator<Item = &AssistantPart> {
+    let is_call = |part: &&AssistantPart| part.as_call().is_some();
+    parts.iter().filter(move |part| !is_call(part)).chain(parts.iter().filter(is_call))
 }
 
 /// Thinking goes back to the provider that sealed it; that of others, or of nobody, is not for this one.
