@@ -45,6 +45,9 @@ pub(crate) struct RunArgs {
     /// Most steps of the turn
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
+    /// Most requests of one model call; what fails for now is sent again after a wait
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_attempts: u32,
     /// What may happen without asking
     #[arg(long, value_enum, default_value_t = ModeArg::Default)]
     pub(crate) permission_mode: ModeArg,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent::{
     Agent, AgentBuilder, AllowAll, ApiKey, HttpConfig, HttpModel, LocalSandbox, NobodyToAsk, Permissions,
-    SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, is_loopback, step_count,
-    tool_called,
+    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, is_loopback,
+    step_count, tool_called,
 };
 
 use agent_core::COMPLETE_TOOL;
@@ -45,7 +45,8 @@ pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliErr
         permissions: Permissions { mode: args.permission_mode.into(), ..Permissions::default() },
         max_steps: args.max_steps,
     };
-    let builder = builder(base)?;
+    let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
+    let builder = builder(base)?.retry(retry);
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => builder.asker(TerminalAsker),
         AskMode::Deny => builder.asker(NobodyToAsk),

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod chat_corpus;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod corpus;
@@ -11,11 +12,10 @@ mod decode;
 mod decode_chat;
 #[cfg(test)]
 mod encode;
+#[cfg(test)]
 mod encode_chat;
 #[cfg(test)]
 mod errors;
-#[cfg(test)]
-mod framing;
 #[cfg(feature = "http")]
 #[cfg(test)]
 mod http;

@@ -51,8 +51,8 @@ pub use agent_core::{
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run,
-    Session, SystemClock, TurnEnd,
+    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, Jitter, NobodyToAsk,
+    RandomJitter, RetryPolicy, Run, Session, SystemClock, TurnEnd,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
