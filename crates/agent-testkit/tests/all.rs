@@ -8,3 +8,4 @@ mod faults;
 mod replay;
 mod scripted;
 mod sim;
+mod wires;

@@ -6,9 +6,8 @@ mod tools;
 
 use serde_json::Value;
 
-use super::api_error::ApiError;
-
-pub(super) type Check = Result<(), ApiError>;
+use crate::sim::api_error::ApiError;
+use crate::sim::wire::{Check, items};
 
 /// Checks a request body as the service does.
 pub(super) fn check(request: &Value) -> Check {
@@ -83,11 +82,6 @@ fn markers(request: &Value) -> Check {
         ));
     }
     Ok(())
-}
-
-/// The items of an array; nothing for a value that is none.
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 const MOST_MARKERS: usize = 4;
