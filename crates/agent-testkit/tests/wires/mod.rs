@@ -115,7 +115,7 @@ async fn a_response_streams_as_the_real_wire_does() {
     data: {"type":"response.output_item.added","sequence_number":14,"output_index":2,"item":{"id":"fc_sim_0000_0","type":"function_call","status":"in_progress","call_id":"call_sim_0000_0","name":"grep","arguments":""}}
     data: {"type":"response.function_call_arguments.delta","sequence_number":15,"item_id":"fc_sim_0000_0","output_index":2,"delta":"{\"b\":1,\"a\":1"}
     data: {"type":"response.function_call_arguments.delta","sequence_number":16,"item_id":"fc_sim_0000_0","output_index":2,"delta":".0}"}
-    data: {"type":"response.function_call_arguments.done","sequence_number":17,"item_id":"fc_sim_0000_0","output_index":2,"name":"grep","arguments":"{\"b\":1,\"a\":1.0}"}
+    data: {"type":"response.function_call_arguments.done","sequence_number":17,"item_id":"fc_sim_0000_0","output_index":2,"arguments":"{\"b\":1,\"a\":1.0}"}
     data: {"type":"response.output_item.done","sequence_number":18,"output_index":2,"item":{"id":"fc_sim_0000_0","type":"function_call","status":"completed","call_id":"call_sim_0000_0","name":"grep","arguments":"{\"b\":1,\"a\":1.0}"}}
     "#);
 }

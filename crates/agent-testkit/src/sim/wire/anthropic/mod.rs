@@ -113,7 +113,7 @@ impl Answer<'_> {
         if events.len() == 1 {
             events.push(ping());
         }
-        let (stop, usage) = (quote(self.0.reply.stop_word()), usage::wire(self.0.usage));
+        let (stop, usage) = (quote(self.0.reply.stop_word()), usage::wire_at_end(self.0.usage));
         events.push(named(
             "message_delta",
             &format!(

@@ -6,19 +6,34 @@ use agent_core::Usage;
 pub(super) fn wire(usage: &Usage) -> String {
     match &usage.raw {
         Some(raw) => raw.get().to_owned(),
-        None => wire_with_output(usage, usage.output),
+        None => full(usage, usage.output),
     }
 }
 
 /// The usage object at the start of a stream, when hardly anything was written yet.
 pub(super) fn wire_at_start(usage: &Usage) -> String {
-    wire_with_output(usage, usage.output.min(1))
+    full(usage, usage.output.min(1))
 }
 
-fn wire_with_output(usage: &Usage, output: u64) -> String {
-    let Usage { input, cache_read, cache_write_5m, cache_write_1h, .. } = usage;
-    let write = usage.cache_write();
+/// The usage object at the end of a stream, where the service tells the counts alone.
+pub(super) fn wire_at_end(usage: &Usage) -> String {
+    match &usage.raw {
+        Some(raw) => raw.get().to_owned(),
+        None => format!("{{{}}}", counts(usage, usage.output)),
+    }
+}
+
+fn full(usage: &Usage, output: u64) -> String {
+    let Usage { cache_write_5m, cache_write_1h, .. } = usage;
+    let counts = counts(usage, output);
     format!(
-        r#"{{"input_tokens":{input},"cache_creation_input_tokens":{write},"cache_read_input_tokens":{cache_read},"cache_creation":{{"ephemeral_5m_input_tokens":{cache_write_5m},"ephemeral_1h_input_tokens":{cache_write_1h}}},"output_tokens":{output},"service_tier":"standard"}}"#
+        r#"{{{counts},"cache_creation":{{"ephemeral_5m_input_tokens":{cache_write_5m},"ephemeral_1h_input_tokens":{cache_write_1h}}},"service_tier":"standard"}}"#
+    )
+}
+
+fn counts(usage: &Usage, output: u64) -> String {
+    let (Usage { input, cache_read, .. }, write) = (usage, usage.cache_write());
+    format!(
+        r#""input_tokens":{input},"cache_creation_input_tokens":{write},"cache_read_input_tokens":{cache_read},"output_tokens":{output}"#
     )
 }

@@ -55,11 +55,10 @@ impl Told {
                 let more = r#","logprobs":[]"#;
                 self.part("response.content_part", "response.output_text", more, (&place, text));
             }
-            Kind::Call { name, input, .. } => {
+            Kind::Call { input, .. } => {
                 let kind = "response.function_call_arguments";
                 self.deltas(kind, &place, "", input);
-                let (name, input) = (quote(name), quote(input));
-                self.tell(&format!("{kind}.done"), &format!(r#"{place},"name":{name},"arguments":{input}"#));
+                self.tell(&format!("{kind}.done"), &format!(r#"{place},"arguments":{}"#, quote(input)));
             }
         }
         self.tell("response.output_item.done", &format!(r#""output_index":{index},"item":{}"#, item.whole()));
