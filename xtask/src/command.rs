@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::BufReader;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use crate::error::Error;
 
@@ -53,6 +53,11 @@ impl Call {
             .map_err(|source| self.start_error(source))?;
         self.judge(output.status)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Starts it, with a pipe to its standard input.
+    pub(crate) fn spawn(&self, root: &Path) -> Result<Child, Error> {
+        self.command(root).stdin(Stdio::piped()).spawn().map_err(|source| self.start_error(source))
     }
 
     /// Runs it and gives everything it said, whether or not it passed.

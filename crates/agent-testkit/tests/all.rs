@@ -9,3 +9,4 @@ mod replay;
 mod scripted;
 mod sim;
 mod tape;
+mod wires;

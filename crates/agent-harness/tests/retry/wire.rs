@@ -288,7 +288,7 @@ fn a_server_that_is_not_there() {
         let gone = SimProvider::start(vec![Reply::text("never")]).unwrap().base_url();
         tokio::task::yield_now().await;
         let model = HttpModel::new(HttpConfig {
-            base_url: gone,
+            base_url: Some(gone),
             api_key: ApiKey::new("any"),
             model: "claude-opus-5-5".into(),
             ..HttpConfig::default()

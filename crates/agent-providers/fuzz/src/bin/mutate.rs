@@ -3,6 +3,8 @@
 //! `mutate list` prints each target with `ready` or `absent`. `mutate run TARGET SECONDS CORPUS ARTIFACTS` runs one.
 //! The input under way lies in `ARTIFACTS/TARGET/running` before it is tried, so that not even an abort loses it.
 
+#![expect(clippy::disallowed_methods, reason = "a developer's program: it owns its clock and its files")]
+
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{Seek, Write};

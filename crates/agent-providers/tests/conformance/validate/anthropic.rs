@@ -32,7 +32,10 @@ pub(super) const RULES: Rules = Rules {
         "top_k",
     ],
     list: "messages",
-    check: |request| check_request(request.to_string().as_bytes()).map_err(|refusal| refusal.message),
+    check: |request| {
+        let checked = check_request("/v1/messages", request.to_string().as_bytes());
+        checked.ok_or("no such service")?.map_err(|refusal| refusal.message)
+    },
 };
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, items, refuse};
+use super::{ApiError, Check, items, refuse};
 
 /// Each call is answered by the user message right after it, and nothing else is answered.
 pub(super) fn check(messages: &Value) -> Check {
@@ -34,7 +34,7 @@ fn calls<'m>(
     number: usize,
     message: &'m Value,
     seen: &mut BTreeSet<&'m str>,
-) -> Result<Vec<&'m str>, super::ApiError> {
+) -> Result<Vec<&'m str>, ApiError> {
     let mut calls = Vec::new();
     for (position, block) in items(&message["content"]).enumerate() {
         let kind = block["type"].as_str().unwrap_or_default();
@@ -53,7 +53,7 @@ fn calls<'m>(
 }
 
 /// The ids that a user message answers; its results stand before everything else in it.
-fn results<'m>(number: usize, message: &'m Value, asked: &[&str]) -> Result<Vec<&'m str>, super::ApiError> {
+fn results<'m>(number: usize, message: &'m Value, asked: &[&str]) -> Result<Vec<&'m str>, ApiError> {
     let mut answered = Vec::new();
     let mut other_first = false;
     for (position, block) in items(&message["content"]).enumerate() {

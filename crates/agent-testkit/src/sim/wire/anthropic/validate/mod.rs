@@ -6,26 +6,8 @@ mod tools;
 
 use serde_json::Value;
 
-use super::api_error::ApiError;
-use super::log::Refusal;
-
-pub(super) type Check = Result<(), ApiError>;
-
-/// Checks the body of one request of the Messages service as the simulated provider does, without a server.
-///
-/// ```
-/// use agent_testkit::check_request;
-///
-/// let body = br#"{"model":"m","max_tokens":8,"messages":[{"role":"assistant","content":"hi"}]}"#;
-/// let refusal = check_request(body).unwrap_err();
-/// assert_eq!((refusal.status, refusal.message.contains("first message")), (400, true));
-/// ```
-pub fn check_request(body: &[u8]) -> Result<(), Refusal> {
-    let request = serde_json::from_slice(body)
-        .map_err(|error| ApiError::invalid(format!("The request body is not valid JSON: {error}")));
-    let refused = |ApiError { status, message, .. }| Refusal { request: 0, status, message };
-    request.and_then(|request| check(&request)).map_err(refused)
-}
+use crate::sim::api_error::ApiError;
+use crate::sim::wire::{Check, items};
 
 /// Checks a request body as the service does.
 pub(super) fn check(request: &Value) -> Check {
@@ -100,11 +82,6 @@ fn markers(request: &Value) -> Check {
         ));
     }
     Ok(())
-}
-
-/// The items of an array; nothing for a value that is none.
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 const MOST_MARKERS: usize = 4;
