@@ -11,6 +11,7 @@ mod joined;
 pub(crate) mod json;
 mod marks;
 pub mod openai_chat;
+mod openai_responses;
 mod opening;
 pub(crate) mod tail;
 
@@ -40,6 +41,9 @@ pub type Events = Vec<Result<ModelEvent, ModelError>>;
 pub enum WireFormat {
     /// Anthropic Messages.
     Anthropic,
+    /// OpenAI Responses, sent without state.
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
 }
 
 /// Decodes one answer, in process: bytes in, events out.
@@ -123,12 +127,13 @@ pub(crate) struct Json<'j> {
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 1] = [Self::Anthropic];
+    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAiResponses];
 
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
+            Self::OpenAiResponses => "openai-responses",
         }
     }
 
@@ -142,6 +147,9 @@ impl Dialect {
     fn codec(&self, names: ToolNames) -> Box<dyn Codec> {
         match self.format {
             WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+            WireFormat::OpenAiResponses => {
+                Box::new(openai_responses::decode::ResponsesCodec::new(&self.provider, names))
+            }
         }
     }
 }
@@ -182,6 +190,9 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
         WireFormat::Anthropic => {
             Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
         }
+        WireFormat::OpenAiResponses => {
+            Box::new(SessionEncoder::new(openai_responses::encode::ResponsesForm, profile, names))
+        }
     }
 }
 
@@ -198,6 +209,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
 pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
     match dialect.format {
         WireFormat::Anthropic => anthropic::import::import(body),
+        WireFormat::OpenAiResponses => openai_responses::import::import(dialect, body),
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod import;
 pub mod profiles;
-mod segment;
+pub(crate) mod segment;
 mod settings;
 pub(crate) mod usage;
 

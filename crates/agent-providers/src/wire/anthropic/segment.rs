@@ -251,14 +251,14 @@ fn input(input: &ToolInput) -> Cow<'_, str> {
 }
 
 /// Head and tail of a long text with a note of what is gone between them.
-fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
+pub(crate) fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
     let Some(limit) = limit.filter(|limit| text.len() > *limit) else { return Cow::Borrowed(text) };
     let head = floor_boundary(text, limit.div_ceil(2));
     let tail = ceil_boundary(text, text.len() - limit / 2);
     Cow::Owned(format!("{}\n[{} bytes removed]\n{}", &text[..head], tail - head, &text[tail..]))
 }
 
-fn label(file: &FilePart) -> String {
+pub(crate) fn label(file: &FilePart) -> String {
     match &file.name {
         Some(name) => format!("{name} ({})", file.media_type),
         None => file.media_type.clone(),
