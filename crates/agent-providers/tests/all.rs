@@ -12,4 +12,6 @@ mod framing;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod openai_responses;
+#[cfg(test)]
 mod support;

@@ -184,6 +184,9 @@ impl Item {
         for piece in &mut self.pieces {
             let rest = piece.joiner.end();
             piece.text.push_str(rest);
+            if !rest.is_empty() {
+                watch.out.extend(self.kind.delta(piece.block, rest.to_owned()));
+            }
         }
         let raw = self.finished.as_deref().unwrap_or(&self.begun).to_owned();
         let item: WireItem<'_> = object(&raw).unwrap_or_default();
