@@ -219,7 +219,7 @@ fn plain(mut request: Value, recorded: &Value) -> Value {
     let mut input = match fields.remove("input").unwrap() {
         Value::String(text) => vec![json!({"type": "message", "role": "user", "content": text})],
         Value::Array(items) => items,
-        other => panic!("{other}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => panic!("no input"),
     };
     // Instructions are a message of the system before all others.
     if let Some(text) = fields.remove("instructions") {
@@ -261,6 +261,6 @@ fn without_nulls(value: &mut Value) {
             fields.values_mut().for_each(without_nulls);
         }
         Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

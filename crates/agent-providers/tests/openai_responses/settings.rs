@@ -218,7 +218,7 @@ fn check_choice(choice: ToolChoice, expect: &str, notes: usize) {
             ToolChoice::Allowed { tools, required } => {
                 ToolChoice::Allowed { tools: tools.iter().map(|name| wire(name)).collect(), required }
             }
-            other => other,
+            ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => choice,
         };
         assert_eq!(imported.tool_choice, choice);
     }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{
-    AssistantPart, Finish, FinishKind, ModelError, ModelErrorKind, ModelEvent, Origin, ToolInput,
-};
-use serde::Deserialize;
+use agent_core::{AssistantPart, Finish, FinishKind, ModelError, ModelErrorKind, ModelEvent, Origin};
 use serde_json::value::RawValue;
 
-use super::item::{Done, Item, PlainCall, Slot, Watch};
+use super::event::{WireEvent, WireReason, WireResponse, read, response, slot};
+use super::held::Held;
+use super::item::{Done, Item, Slot, Watch};
 use super::shape::is_refusal;
 use super::usage::usage;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
-use crate::wire::json::{Loose, LooseInt, object, text_or_raw};
+use crate::wire::json::{LooseInt, text_or_raw};
 use crate::wire::{Codec, Json, Progress};
 
 /// The state of one answer. Items are told apart by their place in the answer: some gateways give an item another
@@ -26,71 +25,11 @@ pub(crate) struct ResponsesCodec {
     open: BTreeMap<u64, Item>,
     /// Items begun so far.
     begun: usize,
-    /// Parts behind a call whose input is not complete JSON: whether it was cut is known only at the end.
-    /// Invariant: empty, or the first one is such a call.
-    held: Vec<Held>,
+    held: Held,
     calls: usize,
     blocks: u32,
     called: bool,
     refused: bool,
-}
-
-#[derive(Debug)]
-enum Held {
-    Part(AssistantPart),
-    Call(PlainCall),
-}
-
-#[derive(Deserialize)]
-struct WireEvent<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Loose<'a>,
-    #[serde(default)]
-    output_index: LooseInt,
-    #[serde(default)]
-    content_index: LooseInt,
-    #[serde(default)]
-    summary_index: LooseInt,
-    #[serde(borrow, default)]
-    response: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    delta: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    refusal: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    annotation: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct WireResponse<'a> {
-    #[serde(borrow, default)]
-    id: Loose<'a>,
-    #[serde(borrow, default)]
-    model: Loose<'a>,
-    #[serde(borrow, default)]
-    status: Loose<'a>,
-    #[serde(borrow, default)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    incomplete_details: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-struct WireReason<'a> {
-    #[serde(borrow, default)]
-    reason: Loose<'a>,
 }
 
 impl ResponsesCodec {
@@ -101,7 +40,7 @@ impl ResponsesCodec {
             started: None,
             open: BTreeMap::new(),
             begun: 0,
-            held: Vec::new(),
+            held: Held::default(),
             calls: 0,
             blocks: 0,
             called: false,
@@ -272,11 +211,7 @@ impl ResponsesCodec {
             Done::Parts(parts) => parts.into_iter().for_each(|part| self.give(part, out)),
             Done::Call(plain) => {
                 self.called = true;
-                if ToolInput::cut(&plain.input).json().is_some() {
-                    self.give(plain.judged(ToolInput::finished), out);
-                } else {
-                    self.held.push(Held::Call(plain));
-                }
+                self.held.call(plain, out);
             }
         }
     }
@@ -285,26 +220,7 @@ impl ResponsesCodec {
         if let AssistantPart::Text(said) = &part {
             self.refused |= said.data.as_ref().is_some_and(|data| is_refusal(data.json.get()));
         }
-        if self.held.is_empty() {
-            out.push(ModelEvent::Part(part));
-        } else {
-            self.held.push(Held::Part(part));
-        }
-    }
-
-    /// Lets held parts go. Only the last call of an answer can have been cut by the output limit.
-    fn release(&mut self, was_cut: bool, out: &mut Vec<ModelEvent>) {
-        let last = self.held.iter().rposition(|held| match held {
-            Held::Call(_) => true,
-            Held::Part(part) => part.as_call().is_some(),
-        });
-        for (at, held) in std::mem::take(&mut self.held).into_iter().enumerate() {
-            out.push(ModelEvent::Part(match held {
-                Held::Part(part) => part,
-                Held::Call(plain) if was_cut && Some(at) == last => plain.judged(ToolInput::cut),
-                Held::Call(plain) => plain.judged(ToolInput::finished),
-            }));
-        }
+        self.held.part(part, out);
     }
 
     /// The answer ended: with all its items, or with an error.
@@ -329,7 +245,7 @@ impl ResponsesCodec {
         let reason: WireReason<'_> = response.incomplete_details.map(read).unwrap_or_default();
         let raw = reason.reason.0.as_deref().unwrap_or(status).to_owned();
         let kind = self.finish_kind(&raw);
-        self.release(kind == FinishKind::Length, out);
+        self.held.release(kind == FinishKind::Length, out);
         out.extend(spent.map(ModelEvent::Usage));
         out.push(ModelEvent::Finish(Finish { kind, raw }));
         Ok(())
@@ -445,41 +361,7 @@ impl Codec for ResponsesCodec {
 
     fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
         self.give_finished(false, out);
-        self.release(false, out);
-    }
-}
-
-impl<'a> WireEvent<'a> {
-    fn response(&self, whole: &str) -> Result<WireResponse<'a>, ModelError> {
-        match self.response {
-            Some(raw) => response(raw.get()),
-            None => Err(protocol("an event of the answer says nothing of it", whole)),
-        }
-    }
-
-    /// Which part of its item the event is about.
-    fn at(&self, slot: Slot) -> u64 {
-        match slot {
-            Slot::Text | Slot::Refusal | Slot::Thought => self.content_index.0.unwrap_or(0),
-            Slot::Summary => self.summary_index.0.unwrap_or(0),
-            Slot::Input => 0,
-        }
-    }
-}
-
-/// Where the text of an event belongs; `None` for events without one.
-fn slot(kind: &str) -> Option<Slot> {
-    let (what, phase) = kind.rsplit_once('.')?;
-    if !matches!(phase, "delta" | "done") {
-        return None;
-    }
-    match what {
-        "response.output_text" => Some(Slot::Text),
-        "response.refusal" => Some(Slot::Refusal),
-        "response.reasoning_summary_text" | "response.reasoning_summary" => Some(Slot::Summary),
-        "response.reasoning_text" | "response.reasoning" => Some(Slot::Thought),
-        "response.function_call_arguments" => Some(Slot::Input),
-        _ => None,
+        self.held.release(false, out);
     }
 }
 
@@ -502,12 +384,4 @@ fn failure(status: &str, response: &WireResponse<'_>) -> Option<ModelError> {
 
 fn refused(text: &str) -> ModelError {
     classify(&ResponseHead::unknown(), text.as_bytes())
-}
-
-fn response(text: &str) -> Result<WireResponse<'_>, ModelError> {
-    object(text).map_err(|_| protocol("the response is no object", text))
-}
-
-fn read<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> T {
-    serde_json::from_str(raw.get()).unwrap_or_default()
 }

@@ -2,7 +2,8 @@
 
 use agent_core::{ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
 
-use super::segment::{Renderer, Role, input_item, system_role};
+use super::content::input_item;
+use super::segment::{Renderer, Role, system_role};
 use super::settings::tail;
 use super::tools;
 use crate::wire::form::{Cx, Form, Head, Run};

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, CacheProfile, ContentPart, FilePart, FileSource, Message, ModelProfile, ProviderData,
-    ProviderPart, RawJson, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolInput, ToolOutput,
-    ToolResult, Trim, UserPart,
+    AssistantPart, CacheProfile, ContentPart, FileSource, Message, ModelProfile, ProviderData, ProviderPart,
+    RawJson, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolInput, ToolOutput, ToolResult, Trim,
+    UserPart,
 };
 use bytes::Bytes;
 
+use super::content::{Parts, USER, file as file_part, input_item};
 use super::message::Message as Said;
 use super::shape::WireItem;
 use crate::names::wire_id_within;
@@ -39,11 +40,10 @@ struct Items {
     open: Option<Said>,
 }
 
-/// Parts of an item's content while they are written.
-#[derive(Debug, Default)]
-struct Parts {
-    bytes: Vec<u8>,
-    splice: Option<usize>,
+/// What came out of a tool, as it is written. Only parts can carry a marker.
+enum Output {
+    Parts(Parts),
+    Words(String),
 }
 
 impl Renderer<'_, '_> {
@@ -66,7 +66,7 @@ impl Renderer<'_, '_> {
                 for part in said.parts() {
                     match part {
                         UserPart::Text(words) => parts.text(words.as_str()),
-                        UserPart::File(file) => self.file(&mut parts, file),
+                        UserPart::File(file) => file_part(&mut parts, file, self.cx),
                         _ => self.cx.note("message.part", "this kind of part has no form on this wire"),
                     }
                 }
@@ -145,8 +145,8 @@ impl Renderer<'_, '_> {
         write(&mut out, wire_id_within(result.call.as_str(), LONGEST_CALL_ID).as_ref());
         out.extend_from_slice(br#","output":"#);
         let splice = match self.output(&result.output, trim.clip_results) {
-            Ok(parts) => parts.append_to(&mut out),
-            Err(words) => {
+            Output::Parts(parts) => parts.append_to(&mut out),
+            Output::Words(words) => {
                 write(&mut out, &words);
                 None
             }
@@ -158,18 +158,18 @@ impl Renderer<'_, '_> {
         Run { role: Role::Other, bytes: Bytes::from(out), splice }
     }
 
-    /// What came out: parts, or words. Only parts can carry a marker.
-    fn output(&mut self, output: &ToolOutput, clip: Option<usize>) -> Result<Parts, String> {
+    /// What came out of a tool.
+    fn output(&mut self, output: &ToolOutput, clip: Option<usize>) -> Output {
         if let ToolOutput::Content(content) = output {
-            return Ok(self.content(content, clip));
+            return Output::Parts(self.content(content, clip));
         }
         let words = clipped(&output.plain(), clip).into_owned();
         if !matches!(self.cx.profile.cache, CacheProfile::Marked { .. }) {
-            return Err(words);
+            return Output::Words(words);
         }
         let mut parts = Parts::default();
         parts.text(&words);
-        Ok(parts)
+        Output::Parts(parts)
     }
 
     /// Who called, where it was not the model itself: its program waits for the result.
@@ -190,42 +190,12 @@ impl Renderer<'_, '_> {
                     (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
                         parts.text(&format!("[{}, {} bytes removed]", label(file), data.len()));
                     }
-                    _ => self.file(&mut parts, file),
+                    _ => file_part(&mut parts, file, self.cx),
                 },
                 _ => self.cx.note("tool_result.part", "this kind of part has no form on this wire"),
             }
         }
         parts
-    }
-
-    /// An image or document; one the provider or model cannot take is named in words instead.
-    fn file(&mut self, parts: &mut Parts, file: &FilePart) {
-        let is_image = file.media_type.starts_with("image/");
-        let is_document = ["application/", "text/"].iter().any(|start| file.media_type.starts_with(start));
-        let source = match &file.source {
-            _ if is_image && !self.cx.profile.vision => Err("the model does not see images"),
-            _ if !is_image && !is_document => Err("only images and documents are taken"),
-            FileSource::Base64(data) => Ok(in_message(file, data, is_image)),
-            FileSource::Url(url) => {
-                let key = if is_image { "image_url" } else { "file_url" };
-                Ok(format!(r#","{key}":{}"#, quoted(url)))
-            }
-            FileSource::Reference { provider, id } if *provider == self.cx.profile.provider => {
-                Ok(format!(r#","file_id":{}"#, quoted(id)))
-            }
-            FileSource::Reference { .. } => Err("it was uploaded to another provider"),
-            _ => Err("its bytes are in a place this wire does not know"),
-        };
-        match source {
-            Ok(source) => {
-                let kind = if is_image { "input_image" } else { "input_file" };
-                parts.push(&format!(r#"{{"type":"{kind}"{source}}}"#));
-            }
-            Err(why) => {
-                parts.text(&format!("[{}: not sent, {why}]", label(file)));
-                self.cx.note("file", format!("{} was named in words: {why}", label(file)));
-            }
-        }
     }
 }
 
@@ -263,48 +233,6 @@ impl Items {
         self.list.truncate(self.list.len() - self.thinking);
         self.list
     }
-}
-
-impl Parts {
-    fn text(&mut self, text: &str) {
-        if !text.trim().is_empty() {
-            self.push(&format!(r#"{{"type":"input_text","text":{}}}"#, quoted(text)));
-        }
-    }
-
-    fn push(&mut self, part: &str) {
-        if !self.bytes.is_empty() {
-            self.bytes.push(b',');
-        }
-        self.bytes.extend_from_slice(part.as_bytes());
-        self.splice = Some(self.bytes.len() - 1);
-    }
-
-    /// Appends the parts as a list; gives where a marker goes.
-    fn append_to(mut self, out: &mut Vec<u8>) -> Option<usize> {
-        if self.bytes.is_empty() {
-            self.text(NO_CONTENT);
-        }
-        out.push(b'[');
-        let splice = self.splice.map(|at| out.len() + at);
-        out.extend_from_slice(&self.bytes);
-        out.push(b']');
-        splice
-    }
-
-    fn into_item(self, role: &str) -> (Vec<u8>, Option<usize>) {
-        let mut out = format!(r#"{{"type":"message","role":"{role}","content":"#).into_bytes();
-        let splice = self.append_to(&mut out);
-        out.push(b'}');
-        (out, splice)
-    }
-}
-
-/// A message of words that is not the model's, and where a marker goes.
-pub(super) fn input_item<'t>(role: &str, texts: impl Iterator<Item = &'t str>) -> (Vec<u8>, Option<usize>) {
-    let mut parts = Parts::default();
-    texts.for_each(|text| parts.text(text));
-    parts.into_item(role)
 }
 
 /// The role of the system prompt. OpenAI calls it the developer's; others know the older word only.
@@ -346,22 +274,6 @@ fn own(part: &ProviderPart, has_ids: bool) -> Vec<u8> {
     format!("{{{}}}", rest.join(",")).into_bytes()
 }
 
-/// A file whose bytes are in the message.
-fn in_message(file: &FilePart, data: &str, is_image: bool) -> String {
-    let url = quoted(&format!("data:{};base64,{data}", file.media_type));
-    if is_image {
-        return format!(r#","image_url":{url}"#);
-    }
-    // The provider tells the kind of a file by its name.
-    let name = file.name.clone().filter(|name| !name.is_empty());
-    let ending = match file.media_type.split_once('/') {
-        Some(("text", "plain")) | None => "txt",
-        Some((_, ending)) => ending,
-    };
-    let name = name.unwrap_or_else(|| format!("file.{ending}"));
-    format!(r#","filename":{},"file_data":{url}"#, quoted(&name))
-}
-
 /// The input of a call, byte for byte; what is no JSON object is wrapped into one, since not every provider of this
 /// format takes another.
 fn input(input: &ToolInput) -> Cow<'_, str> {
@@ -373,12 +285,9 @@ fn input(input: &ToolInput) -> Cow<'_, str> {
     }
 }
 
-const USER: &str = "user";
 pub(super) const ID: &str = "id";
 /// Providers that take thinking back by its summary.
 const TAKES_SUMMARIES: &[&str] = &["xai"];
 /// Items that another one points at by their id, or that are nothing but one.
 const NAMED_BY_ID: &[&str] = &["mcp_approval_request", "item_reference"];
 const LONGEST_CALL_ID: usize = 64;
-/// Stands in for a message without content.
-const NO_CONTENT: &str = "(no content)";
