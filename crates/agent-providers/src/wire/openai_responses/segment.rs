@@ -259,7 +259,8 @@ fn sealed<'s>(said: &'s Reasoning, ours: &str) -> Option<&'s RawJson> {
     let fields = Fields::read(raw.get()).filter(|_| provider == ours)?;
     let is_full = |key: &str| fields.get(key).is_some_and(|raw| !matches!(raw.get(), "null" | "\"\"" | "[]"));
     let is_whole = is_full("encrypted_content") || is_full("content");
-    (is_whole || (TAKES_SUMMARIES.contains(&ours) && is_full("summary"))).then_some(raw)
+    (is_whole || (TAKES_SUMMARIES.iter().any(|start| ours.starts_with(start)) && is_full("summary")))
+        .then_some(raw)
 }
 
 /// An item of the provider, byte for byte, or without its id.
@@ -286,7 +287,7 @@ fn input(input: &ToolInput) -> Cow<'_, str> {
 }
 
 pub(super) const ID: &str = "id";
-/// Providers that take thinking back by its summary.
+/// How the names of providers begin that take thinking back by its summary.
 const TAKES_SUMMARIES: &[&str] = &["xai"];
 /// Items that another one points at by their id, or that are nothing but one.
 const NAMED_BY_ID: &[&str] = &["mcp_approval_request", "item_reference"];
