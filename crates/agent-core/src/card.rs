@@ -55,6 +55,15 @@ pub enum ToolChoice {
     None,
     /// This tool.
     Tool(String),
+    /// These tools only, by name; the list of tools stays as it is, and with it what a provider cached.
+    ///
+    /// Where a provider cannot be told so, a diagnostic says what was sent instead.
+    Allowed {
+        /// The tools that may be called.
+        tools: Vec<String>,
+        /// Whether one of them must be called.
+        required: bool,
+    },
 }
 
 /// A card that no provider would take.

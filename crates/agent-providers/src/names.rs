@@ -47,6 +47,11 @@ pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
     wire_name(id, usize::MAX)
 }
 
+/// The same for a provider that takes ids of at most `longest` bytes.
+pub(crate) fn wire_id_within(id: &str, longest: usize) -> Cow<'_, str> {
+    wire_name(id, longest)
+}
+
 /// The name itself when it is 1 to `longest` of `A-Z a-z 0-9 _ -`; otherwise its good characters and a hash of it.
 fn wire_name(real: &str, longest: usize) -> Cow<'_, str> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -20,4 +20,6 @@ mod errors;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod openai_responses;
+#[cfg(test)]
 mod support;

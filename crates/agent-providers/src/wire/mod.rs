@@ -11,6 +11,7 @@ mod joined;
 pub(crate) mod json;
 mod marks;
 pub mod openai_chat;
+mod openai_responses;
 mod opening;
 pub(crate) mod schema;
 pub(crate) mod tail;
@@ -47,6 +48,9 @@ pub enum WireFormat {
     /// OpenAI Chat Completions, and what calls itself compatible with it.
     #[serde(rename = "openai-chat")]
     OpenAiChat,
+    /// OpenAI Responses, sent without state.
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
 }
 
 /// Decodes one answer, in process: bytes in, events out.
@@ -145,13 +149,14 @@ pub(crate) struct Json<'j> {
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAiChat];
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses];
 
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
         }
     }
 
@@ -166,6 +171,9 @@ impl Dialect {
         match self.format {
             WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
             WireFormat::OpenAiChat => Box::new(openai_chat::decode::ChatCodec::new(self, names)),
+            WireFormat::OpenAiResponses => {
+                Box::new(openai_responses::decode::ResponsesCodec::new(&self.provider, names))
+            }
         }
     }
 }
@@ -207,6 +215,9 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
             Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
         }
         WireFormat::OpenAiChat => openai_chat::encode::encoder(&dialect.quirks, profile, names),
+        WireFormat::OpenAiResponses => {
+            Box::new(SessionEncoder::new(openai_responses::encode::ResponsesForm, profile, names))
+        }
     }
 }
 
@@ -224,6 +235,7 @@ pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, Import
     match dialect.format {
         WireFormat::Anthropic => anthropic::import::import(body),
         WireFormat::OpenAiChat => openai_chat::import::import(dialect, body),
+        WireFormat::OpenAiResponses => openai_responses::import::import(dialect, body),
     }
 }
 

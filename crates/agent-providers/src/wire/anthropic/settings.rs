@@ -147,7 +147,7 @@ fn tool_choice(
         ToolChoice::None => return Some(r#"{"type":"none"}"#.to_owned()),
         ToolChoice::Required => r#"{"type":"any"}"#.to_owned(),
         ToolChoice::Tool(name) => format!(r#"{{"type":"tool","name":{}}}"#, quoted(&names.wire(name))),
-        _ => {
+        ToolChoice::Allowed { .. } | _ => {
             notes.add("tool_choice", "this provider has no such choice; the model decides");
             return None;
         }

@@ -47,6 +47,7 @@ impl Plain {
             match format {
                 WireFormat::Anthropic => anthropic::read(event, &mut plain),
                 WireFormat::OpenAiChat => openai::chat(event, &mut plain),
+                WireFormat::OpenAiResponses => openai::responses(event, &mut plain),
                 _ => return None,
             }
         }
