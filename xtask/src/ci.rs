@@ -69,8 +69,17 @@ impl Log {
     }
 }
 
-const FULL: [Verb; 7] =
-    [Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test, Verb::Doc, Verb::EachFeature];
+const FULL: [Verb; 8] = [
+    Verb::Fmt,
+    Verb::Clippy,
+    Verb::Layers,
+    Verb::Tidy,
+    Verb::Test,
+    Verb::Doc,
+    Verb::EachFeature,
+    // Always the quick one here: seconds a target, on any compiler.
+    Verb::Fuzz,
+];
 
 const QUICK: [Verb; 5] = [Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test];
 

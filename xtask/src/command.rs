@@ -1,27 +1,40 @@
-//! Child cargo processes: run, captured, or read line by line.
+//! Child processes, cargo above all: run, captured, or read line by line.
 
 use std::fmt;
 use std::io::BufReader;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use crate::error::Error;
 
-/// One cargo call; its `Display` is what a person types to repeat it.
+/// One call of a program; its `Display` is what a person types to repeat it.
 #[derive(Debug)]
-pub(crate) struct Cargo {
+pub(crate) struct Call {
+    /// Cargo, when it is none of these.
+    program: Option<String>,
     args: Vec<String>,
-    env: Vec<(&'static str, &'static str)>,
+    env: Vec<(&'static str, String)>,
 }
 
-impl Cargo {
-    /// A call from words in one string; no argument of ours holds a space.
-    pub(crate) fn new(line: &str) -> Self {
-        Cargo { args: line.split_whitespace().map(str::to_owned).collect(), env: Vec::new() }
+impl Call {
+    /// A call of cargo from words in one string, none of which holds a space.
+    pub(crate) fn cargo(line: &str) -> Self {
+        Call { program: None, args: words(line), env: Vec::new() }
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.env.push((name, value));
+    /// A call of another program, which is a name or a path.
+    pub(crate) fn program(program: impl Into<String>, line: &str) -> Self {
+        Call { program: Some(program.into()), args: words(line), env: Vec::new() }
+    }
+
+    /// Adds one argument as it is, such as a path.
+    pub(crate) fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 
@@ -40,6 +53,21 @@ impl Cargo {
             .map_err(|source| self.start_error(source))?;
         self.judge(output.status)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Starts it, with a pipe to its standard input.
+    pub(crate) fn spawn(&self, root: &Path) -> Result<Child, Error> {
+        self.command(root).stdin(Stdio::piped()).spawn().map_err(|source| self.start_error(source))
+    }
+
+    /// Runs it and gives everything it said, whether or not it passed.
+    pub(crate) fn output(&self, root: &Path) -> Result<Output, Error> {
+        self.command(root).stdin(Stdio::null()).output().map_err(|source| self.start_error(source))
+    }
+
+    /// Whether it can be started and passes, in silence.
+    pub(crate) fn passes(&self, root: &Path) -> bool {
+        self.output(root).is_ok_and(|output| output.status.success())
     }
 
     /// Runs it and hands over each line of standard output as it comes, its line break included.
@@ -61,7 +89,8 @@ impl Cargo {
     }
 
     fn command(&self, root: &Path) -> Command {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let cargo = || std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(self.program.as_ref().map_or_else(cargo, Into::into));
         command.args(&self.args).current_dir(root);
         // `cargo run` describes xtask to us; a build script that watches these would be built anew for it.
         for (name, _) in std::env::vars_os() {
@@ -70,11 +99,11 @@ impl Cargo {
                 command.env_remove(&name);
             }
         }
-        command.envs(self.env.iter().copied());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    fn judge(&self, status: ExitStatus) -> Result<(), Error> {
+    pub(crate) fn judge(&self, status: ExitStatus) -> Result<(), Error> {
         if status.success() {
             return Ok(());
         }
@@ -86,7 +115,7 @@ impl Cargo {
     }
 }
 
-impl fmt::Display for Cargo {
+impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.env {
             if value.contains(' ') {
@@ -95,8 +124,12 @@ impl fmt::Display for Cargo {
                 write!(f, "{name}={value} ")?;
             }
         }
-        write!(f, "cargo {}", self.args.join(" "))
+        write!(f, "{} {}", self.program.as_deref().unwrap_or("cargo"), self.args.join(" "))
     }
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
 }
 
 fn each_line(
@@ -117,7 +150,9 @@ mod tests {
 
     #[test]
     fn a_call_shows_as_it_is_typed() {
-        let call = Cargo::new("doc --workspace").env("RUSTDOCFLAGS", "-D warnings").env("CI", "1");
+        let call = Call::cargo("doc --workspace").env("RUSTDOCFLAGS", "-D warnings").env("CI", "1");
+        let other = Call::program("rustup", "run nightly").arg("a b");
+        assert_eq!(other.to_string(), "rustup run nightly a b");
         assert_eq!(call.to_string(), "RUSTDOCFLAGS=\"-D warnings\" CI=1 cargo doc --workspace");
     }
 

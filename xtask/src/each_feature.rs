@@ -1,13 +1,13 @@
 //! Compiles every crate bare and with each of its features alone, since features only ever add.
 
 use crate::Shop;
-use crate::command::Cargo;
+use crate::command::Call;
 use crate::error::Error;
 use crate::workspace::{self, Member};
 
 pub(crate) fn run(shop: &mut Shop<'_>) -> Result<(), Error> {
     let members = workspace::members(&shop.root)?;
-    let calls: Vec<Cargo> = members.iter().flat_map(calls).collect();
+    let calls: Vec<Call> = members.iter().flat_map(calls).collect();
     for (done, call) in calls.iter().enumerate() {
         writeln!(shop.out, "[{}/{}] {call}", done + 1, calls.len())?;
         shop.out.flush()?;
@@ -16,10 +16,10 @@ pub(crate) fn run(shop: &mut Shop<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn calls(member: &Member) -> Vec<Cargo> {
+fn calls(member: &Member) -> Vec<Call> {
     let bare = format!("check --package {} --no-default-features", member.name);
     let alone = member.features.iter().map(|feature| format!("{bare} --features {feature}"));
-    std::iter::once(bare.clone()).chain(alone).map(|line| Cargo::new(&line)).collect()
+    std::iter::once(bare.clone()).chain(alone).map(|line| Call::cargo(&line)).collect()
 }
 
 #[cfg(test)]

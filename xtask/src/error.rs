@@ -14,7 +14,7 @@ pub(crate) enum Error {
     Command { command: String, status: String },
 
     #[error(
-        "`{command}` could not be started: {source}\ninstall the Rust toolchain, or put cargo on the PATH"
+        "`{command}` could not be started: {source}\ninstall its program (the Rust toolchain for cargo), or put it on the PATH"
     )]
     Start { command: String, source: io::Error },
 
@@ -22,6 +22,12 @@ pub(crate) enum Error {
         "`{command}` printed JSON of an unknown shape: {source}\nadapt xtask/src/workspace.rs to this cargo"
     )]
     Metadata { command: String, source: serde_json::Error },
+
+    #[error("{path} could not be written: {source}\ncheck its permissions, and that the disk has room", path = path.display())]
+    Write { path: PathBuf, source: io::Error },
+
+    #[error("{problem}\n{next}")]
+    Gate { problem: String, next: &'static str },
 
     #[error("{path} could not be read: {source}\ncheck its permissions, or delete it if it does not belong here", path = path.display())]
     Read { path: PathBuf, source: io::Error },

@@ -2,7 +2,7 @@
 //!
 //! The crate depends on no crate of the workspace, so that a broken workspace can still be checked. Every check
 //! is a pure function over facts that were read beforehand; only `command`, `workspace` and `tidy::read` touch the
-//! machine.
+//! machine, and what makes seeds and environments for other programs: `fuzz::seeds` and `oracle`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,7 +13,9 @@ mod ci;
 mod command;
 mod each_feature;
 mod error;
+mod fuzz;
 mod layers;
+mod oracle;
 mod rustc;
 mod tests_run;
 mod tidy;
@@ -47,6 +49,12 @@ fn main() -> ExitCode {
 fn serve(request: Request, shop: &mut Shop<'_>) -> Result<(), Error> {
     match request {
         Request::Help => Ok(writeln!(shop.out, "{}", verb::usage())?),
+        Request::Fuzz(options) => {
+            let start = Instant::now();
+            let result = fuzz::run(&options, shop);
+            writeln!(shop.out, "fuzz: {:.1}s", start.elapsed().as_secs_f64())?;
+            result
+        }
         Request::Run { verb: Verb::Ci, breadth } => ci::run(breadth, shop),
         Request::Run { verb, breadth } => {
             let (result, spent) = timed(verb, breadth, shop);
@@ -67,7 +75,9 @@ fn timed(verb: Verb, breadth: Breadth, shop: &mut Shop<'_>) -> (Result<(), Error
         Verb::Test => tests_run::run(breadth, shop),
         Verb::Doc => rustc::doc(shop),
         Verb::EachFeature => each_feature::run(shop),
+        Verb::Fuzz => fuzz::run(&fuzz::Options::quick(), shop),
         Verb::Ci => ci::run(breadth, shop),
+        Verb::Oracle => oracle::run(shop),
     };
     (result, start.elapsed())
 }

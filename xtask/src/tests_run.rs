@@ -1,7 +1,7 @@
 //! Runs the tests and counts them, since a run that selected nothing is green too.
 
 use crate::Shop;
-use crate::command::Cargo;
+use crate::command::Call;
 use crate::error::Error;
 use crate::verb::Breadth;
 
@@ -22,13 +22,13 @@ pub(crate) fn run(breadth: Breadth, shop: &mut Shop<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn call(breadth: Breadth) -> Cargo {
+fn call(breadth: Breadth) -> Call {
     let line = match breadth {
         Breadth::Full => "test --workspace --all-features",
         Breadth::Quick => "test --workspace --all-features --lib",
     };
     // Snapshots are compared, never written; `CI` makes tools that ask questions fail instead.
-    Cargo::new(line).env("INSTA_UPDATE", "no").env("CI", "1")
+    Call::cargo(line).env("INSTA_UPDATE", "no").env("CI", "1")
 }
 
 /// What all test binaries together reported.

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use std::time::Duration;
+
 use crate::error::Error;
+use crate::fuzz;
 
 /// Everything `cargo xtask` can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +17,9 @@ pub(crate) enum Verb {
     Test,
     Doc,
     EachFeature,
+    Fuzz,
     Ci,
+    Oracle,
 }
 
 /// How much of a verb to do.
@@ -25,9 +30,10 @@ pub(crate) enum Breadth {
 }
 
 /// A command line that was understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Help,
+    Fuzz(fuzz::Options),
     Run { verb: Verb, breadth: Breadth },
 }
 
@@ -35,6 +41,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Request, Error> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["help" | "--help" | "-h"] => Ok(Request::Help),
+        ["fuzz", rest @ ..] => fuzz_options(rest).map(Request::Fuzz),
         [name] => Ok(Request::Run { verb: Verb::named(name)?, breadth: Breadth::Full }),
         [name, "--quick"] if Verb::named(name)?.has_quick() => {
             Ok(Request::Run { verb: Verb::named(name)?, breadth: Breadth::Quick })
@@ -47,6 +54,29 @@ pub(crate) fn parse(args: &[String]) -> Result<Request, Error> {
     }
 }
 
+/// `[--seconds N] [--quick] [TARGET]`, in any order.
+fn fuzz_options(words: &[&str]) -> Result<fuzz::Options, Error> {
+    let mut options = fuzz::Options::default();
+    let mut words = words.iter();
+    let mut seconds = None;
+    while let Some(word) = words.next() {
+        match *word {
+            "--quick" => options = fuzz::Options { target: options.target, ..fuzz::Options::quick() },
+            "--seconds" => {
+                let number = words.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+                let missing = || Error::usage("`--seconds` wants a number of whole seconds, at least 1");
+                seconds = Some(Duration::from_secs(number.ok_or_else(missing)?));
+            }
+            name if options.target.is_none() && !name.starts_with('-') => {
+                options.target = Some(name.to_owned());
+            }
+            other => return Err(Error::usage(&format!("`fuzz` does not take `{other}`"))),
+        }
+    }
+    options.time = seconds.unwrap_or(options.time);
+    Ok(options)
+}
+
 pub(crate) fn usage() -> String {
     let mut text = String::from("usage: cargo xtask VERB\n");
     for verb in ALL {
@@ -55,6 +85,7 @@ pub(crate) fn usage() -> String {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n  {shown:<16} {}", verb.about());
     }
+    text.push_str("\n\nfuzz also takes `--seconds N` (for each target) and the name of one target");
     text
 }
 
@@ -74,7 +105,9 @@ impl Verb {
             Verb::Test => "test",
             Verb::Doc => "doc",
             Verb::EachFeature => "each-feature",
+            Verb::Fuzz => "fuzz",
             Verb::Ci => "ci",
+            Verb::Oracle => "oracle",
         }
     }
 
@@ -87,17 +120,29 @@ impl Verb {
             Verb::Test => "all tests and doctests; quick: unit tests of the libraries",
             Verb::Doc => "the documentation builds and every link resolves",
             Verb::EachFeature => "every crate compiles bare and with each feature alone",
+            Verb::Fuzz => "no bytes break a decoder's promises; quick: seconds, as in ci",
             Verb::Ci => "all of the above; quick: up to the unit tests",
+            Verb::Oracle => "official Python clients agree; needs python3 and a network, never part of ci",
         }
     }
 
     fn has_quick(self) -> bool {
-        matches!(self, Verb::Test | Verb::Ci)
+        matches!(self, Verb::Test | Verb::Fuzz | Verb::Ci)
     }
 }
 
-const ALL: [Verb; 8] =
-    [Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test, Verb::Doc, Verb::EachFeature, Verb::Ci];
+const ALL: [Verb; 10] = [
+    Verb::Fmt,
+    Verb::Clippy,
+    Verb::Layers,
+    Verb::Tidy,
+    Verb::Test,
+    Verb::Doc,
+    Verb::EachFeature,
+    Verb::Fuzz,
+    Verb::Ci,
+    Verb::Oracle,
+];
 
 #[cfg(test)]
 mod tests {
@@ -107,6 +152,10 @@ mod tests {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let got = match parse(&args) {
             Ok(Request::Help) => "help".to_owned(),
+            Ok(Request::Fuzz(options)) => {
+                let target = options.target.as_deref().unwrap_or("all");
+                format!("fuzz {target} {:?} {:?}", options.time, options.runner)
+            }
             Ok(Request::Run { verb, breadth }) => format!("{} {breadth:?}", verb.name()),
             Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
         };
@@ -120,6 +169,16 @@ mod tests {
         check("test --quick", "test Quick");
         check("each-feature", "each-feature Full");
         check("--help", "help");
+        check("oracle", "oracle Full");
+        check("fuzz", "fuzz all 30s Best");
+        check("fuzz --quick", "fuzz all 3s Stable");
+        check("fuzz sse --seconds 7", "fuzz sse 7s Best");
+        check("fuzz --seconds 7 --quick sse", "fuzz sse 7s Stable");
+        check("fuzz --seconds", "`--seconds` wants a number of whole seconds, at least 1");
+        check("fuzz --seconds 0", "`--seconds` wants a number of whole seconds, at least 1");
+        check("fuzz sse two", "`fuzz` does not take `two`");
+        check("fuzz --slow", "`fuzz` does not take `--slow`");
+        check("oracle --quick", "`oracle` does not take `--quick`");
         check("", "no verb was given");
         check("tidi", "unknown verb `tidi`");
         check("tidy --quick", "`tidy` does not take `--quick`");

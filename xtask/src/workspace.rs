@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::command::Cargo;
+use crate::command::Call;
 use crate::error::Error;
 
 /// One crate of the workspace.
@@ -51,13 +51,13 @@ pub(crate) fn root() -> PathBuf {
 }
 
 pub(crate) fn members(root: &Path) -> Result<Vec<Member>, Error> {
-    let call = Cargo::new("metadata --format-version 1 --no-deps");
+    let call = Call::cargo("metadata --format-version 1 --no-deps");
     parse(&call.capture(root)?).map_err(|source| Error::Metadata { command: call.to_string(), source })
 }
 
 /// Names of all crates in the normal dependency tree of one member with its default features, itself left out.
 pub(crate) fn tree(root: &Path, name: &str) -> Result<Vec<String>, Error> {
-    let listed = Cargo::new(&format!("tree --package {name} --edges normal --prefix none")).capture(root)?;
+    let listed = Call::cargo(&format!("tree --package {name} --edges normal --prefix none")).capture(root)?;
     Ok(tree_names(&listed, name))
 }
 

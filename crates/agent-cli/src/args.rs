@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
@@ -44,6 +45,9 @@ pub(crate) struct RunArgs {
     /// Most steps of the turn
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
+    /// Most requests of one model call; what fails for now is sent again after a wait
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_attempts: u32,
     /// What may happen without asking
     #[arg(long, value_enum, default_value_t = ModeArg::Default)]
     pub(crate) permission_mode: ModeArg,
@@ -55,6 +59,14 @@ pub(crate) struct RunArgs {
     /// Print events as JSON Lines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl RunArgs {
+    /// Whose model it is, and its name there; `None` when `--model` names no known vendor.
+    pub(crate) fn chosen(&self) -> Option<(Vendor, String)> {
+        let (vendor, model) = self.model.split_once('/').filter(|(_, model)| !model.is_empty())?;
+        Vendor::named(vendor).map(|vendor| (vendor, model.to_owned()))
+    }
 }
 
 #[derive(Debug, Parser)]
@@ -118,15 +130,22 @@ pub(crate) struct WireArgs {
 pub(crate) enum WireCommand {
     /// Decode one raw response body from standard input and print what it says as JSON
     Decode(DecodeArgs),
+    /// Read a transcript as JSON from standard input and print the request body that a provider gets
+    Encode(EncodeArgs),
+    /// Read a request body of one format from standard input and print it in another
+    Convert(ConvertArgs),
     /// Decode and compare recorded exchanges, one JSON object a line
     Replay(ReplayArgs),
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct DecodeArgs {
-    /// The provider's format
+    /// The provider's format: anthropic, openai-responses, openai-chat, gemini or ollama
     #[arg(long)]
     pub(crate) format: String,
+    /// Who answered, where its answers differ from the format's, for example deepseek or mistral
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
     /// Standard input is a JSON object {"chunks_hex": [...], "end": "eof"}: network reads in order. How the body ended is for
     /// the record: an answer without its last event is interrupted either way
     #[arg(long)]
@@ -140,6 +159,41 @@ pub(crate) struct DecodeArgs {
 }
 
 #[derive(Debug, Parser)]
+pub(crate) struct EncodeArgs {
+    /// The format to write: anthropic, openai-responses, openai-chat, gemini or ollama
+    #[arg(long)]
+    pub(crate) format: String,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ConvertArgs {
+    /// The format of the request on standard input, or `transcript`
+    #[arg(long)]
+    pub(crate) from: String,
+    /// The format to write, or `transcript`
+    #[arg(long)]
+    pub(crate) to: String,
+    /// Whose request is on standard input, where the provider's differ from the format's
+    #[arg(long)]
+    pub(crate) from_provider: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// Whom a request is written for.
+#[derive(Debug, Parser)]
+pub(crate) struct TargetArgs {
+    /// Who gets the request, where the provider's differ from the format's, for example deepseek or mistral
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// The model; default the one of the input
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Debug, Parser)]
 pub(crate) struct ReplayArgs {
     /// Files of recorded exchanges
     #[arg(required = true)]
@@ -147,6 +201,9 @@ pub(crate) struct ReplayArgs {
     /// The provider's format
     #[arg(long, default_value = "anthropic")]
     pub(crate) format: String,
+    /// Who answered, where its answers differ from the format's
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Agent, AgentBuilder, AllowAll, AnthropicConfig, AnthropicModel, ApiKey, LocalSandbox, NobodyToAsk,
-    Permissions, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, step_count,
-    tool_called,
+    Agent, AgentBuilder, AllowAll, ApiKey, HttpConfig, HttpModel, LocalSandbox, NobodyToAsk, Permissions,
+    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, is_loopback,
+    step_count, tool_called,
 };
 
 use agent_core::COMPLETE_TOOL;
@@ -28,7 +28,7 @@ const DATABASE: &str = "sessions.db";
 
 /// What every agent of this program has.
 pub(crate) struct Base<'a> {
-    pub(crate) model: AnthropicModel,
+    pub(crate) model: HttpModel,
     pub(crate) workspace: &'a Path,
     pub(crate) data: &'a Path,
     pub(crate) permissions: Permissions,
@@ -45,7 +45,8 @@ pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliErr
         permissions: Permissions { mode: args.permission_mode.into(), ..Permissions::default() },
         max_steps: args.max_steps,
     };
-    let builder = builder(base)?;
+    let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
+    let builder = builder(base)?.retry(retry);
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => builder.asker(TerminalAsker),
         AskMode::Deny => builder.asker(NobodyToAsk),
@@ -84,21 +85,18 @@ pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<()
     Err(CliError::OtherWorkspace { session: id.clone(), began: began.to_owned() })
 }
 
-fn model(args: &RunArgs, key: Option<String>) -> Result<AnthropicModel, CliError> {
-    let name = match args.model.split_once('/') {
-        Some(("anthropic", name)) if !name.is_empty() => name.to_owned(),
-        _ => return Err(CliError::Model { given: args.model.clone() }),
-    };
-    let mut config = AnthropicConfig { model: name, ..AnthropicConfig::default() };
-    if let Some(base_url) = args.base_url.clone().or_else(|| env::var("ANTHROPIC_BASE_URL")) {
-        config.base_url = base_url;
-    }
+fn model(args: &RunArgs, key: Option<String>) -> Result<HttpModel, CliError> {
+    let (vendor, model) = args.chosen().ok_or_else(|| CliError::Model { given: args.model.clone() })?;
+    let custom = if vendor.name == "anthropic" { env::var("ANTHROPIC_BASE_URL") } else { None };
+    let mut config =
+        HttpConfig { vendor, model, base_url: args.base_url.clone().or(custom), ..HttpConfig::default() };
     config.api_key = match key {
         Some(key) => ApiKey::new(key),
-        None if agent_providers::is_loopback(&config.base_url) => ApiKey::new(LOCAL_KEY),
-        None => return Err(CliError::NoKey),
+        None if is_loopback(config.base_url()) => ApiKey::new(LOCAL_KEY),
+        None if config.vendor.key_env.is_empty() => ApiKey::default(),
+        None => return Err(CliError::NoKey { names: config.vendor.key_env }),
     };
-    Ok(AnthropicModel::new(config)?)
+    Ok(HttpModel::new(config)?)
 }
 
 fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use agent::{HarnessError, SandboxError, StoreError, ToolSetError};
+use agent::{HarnessError, SandboxError, StoreError, ToolSetError, Vendor};
 use agent_core::{IdError, SessionId};
 
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +19,15 @@ pub(crate) enum CliError {
     #[error("no data directory: set AGENT_DATA_DIR or pass --data-dir DIR")]
     NoDataDir,
     #[error(
-        "no API key: looked for ANTHROPIC_API_KEY in the environment. Set it, or run `agent demo`, which needs no key and \
+        "no API key: looked for {} in the environment. Set it, or run `agent demo`, which needs no key and \
          no network, or use a local server: `agent run --base-url http://127.0.0.1:11434 --model anthropic/NAME \"…\"` for \
-         Ollama, http://127.0.0.1:8080 for llama.cpp"
+         Ollama, http://127.0.0.1:8080 for llama.cpp",
+        names.join(" and ")
     )]
-    NoKey,
+    NoKey { names: Vec<String> },
     #[error(
-        "{given:?} names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: anthropic"
+        "{given:?} names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: {}",
+        Vendor::names().collect::<Vec<_>>().join(", ")
     )]
     Model { given: String },
     #[error(transparent)]
@@ -54,8 +56,14 @@ pub(crate) enum CliError {
     History(#[from] agent_core::UnreadableEntry),
     #[error("--ask prompt needs a terminal on standard input; use --ask deny or --ask allow")]
     NoTerminal,
-    #[error("format {given:?} is not known; known: anthropic")]
-    Format { given: String },
+    #[error("format {given:?} is not known; known: {known}")]
+    Format { given: String, known: String },
+    #[error("the input names no model, and its format has no place for one; pass --model NAME")]
+    NoModel,
+    #[error(transparent)]
+    Transcript(#[from] agent_providers::TranscriptError),
+    #[error(transparent)]
+    Import(#[from] agent_providers::ImportError),
     #[error("header {given:?} has no colon; write it as 'name: value'")]
     Header { given: String },
     #[error("standard input is not {{\"chunks_hex\": [\"…\"], \"end\": \"eof\"}}: {cause}")]
@@ -81,13 +89,16 @@ impl CliError {
     /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoKey
+            Self::NoKey { .. }
             | Self::Model { .. }
             | Self::Id(_)
             | Self::BlankPrompt
             | Self::NoTerminal
             | Self::OtherWorkspace { .. }
             | Self::Format { .. }
+            | Self::NoModel
+            | Self::Transcript(_)
+            | Self::Import(_)
             | Self::Header { .. }
             | Self::KeepNotEmpty(_)
             | Self::Provider(_)

@@ -14,14 +14,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command, SessionsCommand, WireCommand};
+use crate::args::{Args, Command, RunArgs, SessionsCommand, WireCommand};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     start_log();
     // Before anything else runs: it may start the program again.
-    let key = if matches!(args.command, Command::Run(_)) { secret::take_key() } else { None };
+    let key = if let Command::Run(run) = &args.command { take_key(run) } else { None };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return complain(&CliError::Runtime(error)),
@@ -30,6 +30,11 @@ fn main() -> ExitCode {
     // A thread may still wait for an answer on the terminal; it is not waited for.
     runtime.shutdown_background();
     ended.unwrap_or_else(|error| complain(&error))
+}
+
+fn take_key(args: &RunArgs) -> Option<String> {
+    let (vendor, _) = args.chosen()?;
+    secret::take_key(&vendor.key_env)
 }
 
 async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, CliError> {
@@ -41,8 +46,10 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
             SessionsCommand::Show(args) => cmd::sessions::show(args).await,
         },
         Command::Wire(args) => match args.command {
-            WireCommand::Decode(args) => cmd::wire_decode::decode(&args),
-            WireCommand::Replay(args) => cmd::wire_replay::replay(&args),
+            WireCommand::Decode(args) => cmd::wire::decode::decode(&args),
+            WireCommand::Encode(args) => cmd::wire::convert::encode(&args),
+            WireCommand::Convert(args) => cmd::wire::convert::convert(&args),
+            WireCommand::Replay(args) => cmd::wire::replay::replay(&args),
         },
     }
 }

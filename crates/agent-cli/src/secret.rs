@@ -13,22 +13,21 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::env;
 
-const KEY: &str = "ANTHROPIC_API_KEY";
 /// Names the descriptor that holds the key, in the program as it was started again.
 const HANDED_OVER: &str = "AGENT_KEY_FD";
 /// A pipe takes at least this much without a reader.
 const LONGEST: usize = 4_096;
 
-/// The key, if there is one. When it stands in the environment, the program starts again without it and this returns in
+/// The key, under the first of these names that is set. When it stands in the environment, the program starts again without it and this returns in
 /// that second program.
-pub(crate) fn take_key() -> Option<String> {
+pub(crate) fn take_key(names: &[String]) -> Option<String> {
     if let Some(descriptor) = env::var(HANDED_OVER) {
         let key = read(&descriptor);
         return key
             .inspect_err(|error| tracing::warn!(%error, "the key that was handed over cannot be read"))
             .ok();
     }
-    let key = env::var(KEY)?;
+    let key = names.iter().find_map(|name| env::var(name))?;
     if key.len() <= LONGEST {
         let error = start_again(&key);
         tracing::warn!(%error, "the key stays in the environment, where commands can read it");
@@ -77,7 +76,7 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_their_names() {
-        for secret in [KEY, "openai_api_key", "GITHUB_TOKEN", "DB_PASSWORD"] {
+        for secret in ["ANTHROPIC_API_KEY", "openai_api_key", "GITHUB_TOKEN", "DB_PASSWORD"] {
             assert!(is_secret(secret), "{secret}");
         }
         for open in ["PATH", "HOME", "HTTPS_PROXY", "KEYBOARD", HANDED_OVER] {

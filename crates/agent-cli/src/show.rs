@@ -87,6 +87,11 @@ impl<W: Write> Screen for TextScreen<W> {
             EventBody::Tombstone { reason, .. } => {
                 self.line(&format!("note: the answer so far is void ({reason})"))
             }
+            EventBody::StepRetrying { attempt, kind, message, wait_ms, .. } => {
+                self.fresh_line()?;
+                // What a program reads from standard output is the answer.
+                writeln!(io::stderr(), "{}", retrying(*attempt, kind.as_str(), message, *wait_ms))
+            }
             EventBody::StepCompleted { .. } => self.fresh_line(),
             EventBody::StepFailed { kind, message, .. } => {
                 self.line(&format!("model call failed, {}: {}", kind.as_str(), plain(message)))
@@ -111,6 +116,13 @@ impl<W: Write> Screen for JsonScreen<W> {
     fn end(&mut self, _end: &TurnEnd, _session: &str) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A failed attempt, on one line.
+fn retrying(attempt: u32, kind: &str, message: &str, wait_ms: u64) -> String {
+    let wait = std::time::Duration::from_millis(wait_ms).as_secs_f64();
+    let next = attempt.saturating_add(2);
+    format!("model call failed, {kind}: {}; attempt {next} in {wait:.1} s", short(message))
 }
 
 /// Tokens by component.
@@ -151,6 +163,14 @@ pub(crate) fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_attempt_is_one_line() {
+        assert_eq!(
+            retrying(0, "overloaded", "busy\nnow", 34_450),
+            "model call failed, overloaded: busy now; attempt 2 in 34.5 s"
+        );
+    }
 
     #[test]
     fn text_cannot_steer_the_terminal() {

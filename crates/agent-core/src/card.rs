@@ -14,6 +14,7 @@ pub struct SystemBlock(Text);
 
 /// A tool as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Fields")]
 pub struct ToolCard {
     name: String,
     description: String,
@@ -23,6 +24,20 @@ pub struct ToolCard {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<ProviderData>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hosted: bool,
+}
+
+/// The written form of a card; reading it checks the invariants.
+#[derive(Deserialize)]
+struct Fields {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default = "RawJson::empty_object")]
+    input_schema: RawJson,
+    #[serde(default)]
+    data: Option<ProviderData>,
+    #[serde(default)]
     hosted: bool,
 }
 
@@ -40,6 +55,15 @@ pub enum ToolChoice {
     None,
     /// This tool.
     Tool(String),
+    /// These tools only, by name; the list of tools stays as it is, and with it what a provider cached.
+    ///
+    /// Where a provider cannot be told so, a diagnostic says what was sent instead.
+    Allowed {
+        /// The tools that may be called.
+        tools: Vec<String>,
+        /// Whether one of them must be called.
+        required: bool,
+    },
 }
 
 /// A card that no provider would take.
@@ -83,6 +107,17 @@ impl SystemBlock {
     /// The words.
     pub fn text(&self) -> &str {
         self.0.as_str()
+    }
+}
+
+impl TryFrom<Fields> for ToolCard {
+    type Error = CardError;
+    fn try_from(fields: Fields) -> Result<Self, CardError> {
+        let card = Self::new(fields.name, fields.description, &fields.input_schema)?;
+        match fields.data {
+            Some(data) => Ok(Self { hosted: fields.hosted, ..card.with_data(data)? }),
+            None => Ok(card),
+        }
     }
 }
 

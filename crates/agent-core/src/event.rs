@@ -91,15 +91,33 @@ pub enum EventBody {
         /// The next piece of JSON.
         json: String,
     },
-    /// What was streamed in an attempt is void (requirement M11).
+    /// What was streamed in an attempt of this step is void (requirement M11): drop the deltas that carry its number.
+    ///
+    /// It comes after the last delta of that attempt and before the first one of the next, also when no other attempt
+    /// follows. An attempt of which nothing was streamed has none.
     #[serde(rename = "tombstone")]
     Tombstone {
         /// The void attempt.
         attempt: u32,
         /// Its message id, where known.
         message: Option<String>,
-        /// Why, for example `streaming_fallback`.
+        /// `streaming_fallback` when the next attempt is made without streaming; else the class of the failure, for
+        /// example `interrupted` or `overloaded`.
         reason: String,
+    },
+    /// An attempt of the model call failed, and after a wait there will be another one (requirement M10).
+    #[serde(rename = "step.retrying")]
+    StepRetrying {
+        /// The attempt that failed, from 0 as in deltas; the next one has the next number.
+        attempt: u32,
+        /// The class of the failure.
+        kind: ModelErrorKind,
+        /// What happened.
+        message: String,
+        /// How long is waited, in milliseconds.
+        wait_ms: u64,
+        /// Tokens spent on the attempt.
+        usage: Usage,
     },
     /// The model asks for these calls to be executed.
     #[serde(rename = "actions.requested")]
@@ -166,8 +184,12 @@ pub enum EventBody {
         entry: EntryId,
         /// Why the model stopped.
         finish: Finish,
-        /// What it cost.
+        /// Tokens of the answer that was kept: its input is the size of the context.
         usage: Usage,
+        /// Tokens of the attempts that failed before it. They cost as others do and count in the usage of turn and
+        /// session, but nothing of them is in the context.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        voided: Usage,
     },
     /// A step failed; nothing of it is in the history.
     #[serde(rename = "step.failed")]
@@ -176,7 +198,7 @@ pub enum EventBody {
         kind: ModelErrorKind,
         /// What happened.
         message: String,
-        /// Tokens spent on it.
+        /// Tokens spent on it, in all its attempts.
         usage: Usage,
     },
     /// The turn waits; it stays open.
@@ -230,6 +252,10 @@ pub enum EventBody {
     /// Part of a request could not be sent as asked.
     #[serde(rename = "request.diagnostic")]
     RequestDiagnostic(Diagnostic),
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 /// A call as events show it.
@@ -302,7 +328,7 @@ mod tests {
             session: SessionId::new("s").unwrap(),
             turn: Some(TurnId::FIRST),
             step: Some(StepNo::FIRST),
-            body: EventBody::StepCompleted { entry: EntryId::at(1), finish, usage },
+            body: EventBody::StepCompleted { entry: EntryId::at(1), finish, usage, voided: Usage::default() },
         };
         let text = serde_json::to_string(&event).unwrap();
         insta::assert_snapshot!(text, @r#"{"seq":7,"session":"s","turn":"turn_1","step":0,"type":"step.completed","data":{"entry":1,"finish":{"kind":"stop","raw":"end_turn"},"usage":{"input":3,"output":0,"reasoning":0,"cache_read":0,"cache_write_5m":0,"cache_write_1h":0,"raw":{"b":1,"a":1.0}}}}"#);

@@ -17,7 +17,7 @@ use crate::{
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a language model",
-    note = "use `AnthropicModel` of agent-providers, `ScriptedModel` of agent-testkit, or implement `LanguageModel`"
+    note = "use `HttpModel` of agent-providers, `ScriptedModel` of agent-testkit, or implement `LanguageModel`"
 )]
 pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// What the model can do and how its provider caches.

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Usage;
+
 /// What a model can do. Data, so that users can correct it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(
@@ -133,7 +135,75 @@ impl ModelProfile {
     }
 }
 
+impl Prices {
+    /// What a call or a sum of calls cost, in US dollars. Derived from its tokens each time, and stored nowhere.
+    ///
+    /// Reasoning is a part of the output and is paid as such. What a provider asks beside its list, for long
+    /// contexts, speed or batches, is not in it.
+    ///
+    /// ```
+    /// use agent_core::{Prices, Usage};
+    ///
+    /// let prices = Prices {
+    ///     input: 4.0,
+    ///     output: 20.0,
+    ///     cache_read: 0.2,
+    ///     cache_write_5m: 5.0,
+    ///     cache_write_1h: 8.0,
+    ///     as_of: "2026-11-30".into(),
+    /// };
+    /// let usage = Usage { input: 500_000, output: 100_000, ..Usage::default() };
+    /// assert_eq!(prices.cost(&usage), 4.0);
+    /// ```
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let paid = [
+            (usage.input, self.input),
+            (usage.output, self.output),
+            (usage.cache_read, self.cache_read),
+            (usage.cache_write_5m, self.cache_write_5m),
+            (usage.cache_write_1h, self.cache_write_1h),
+        ];
+        paid.into_iter().map(|(tokens, price)| tokens as f64 * price).sum::<f64>() / 1e6
+    }
+}
+
 /// Whoever writes a profile knows the model.
 fn yes() -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_component_is_paid_at_its_own_price() {
+        let prices = Prices {
+            input: 4.0,
+            output: 20.0,
+            cache_read: 0.5,
+            cache_write_5m: 5.0,
+            cache_write_1h: 8.0,
+            as_of: "2026-11-30".into(),
+        };
+        let check = |usage: Usage, expect: f64| assert_eq!(prices.cost(&usage), expect, "{usage:?}");
+        const M: u64 = 1_000_000;
+        check(Usage::default(), 0.0);
+        check(Usage { input: M, ..Usage::default() }, 4.0);
+        check(Usage { output: M, reasoning: M, ..Usage::default() }, 20.0);
+        check(Usage { reasoning: M, ..Usage::default() }, 0.0);
+        check(Usage { cache_read: M, ..Usage::default() }, 0.5);
+        check(Usage { cache_write_5m: M, ..Usage::default() }, 5.0);
+        check(Usage { cache_write_1h: M, ..Usage::default() }, 8.0);
+        let mixed = Usage {
+            input: M / 2,
+            output: M / 4,
+            cache_read: 2 * M,
+            cache_write_5m: M,
+            cache_write_1h: M / 2,
+            ..Usage::default()
+        };
+        check(mixed, 2.0 + 5.0 + 1.0 + 5.0 + 4.0);
+        assert!(prices.cost(&Usage { input: u64::MAX, ..Usage::default() }).is_finite());
+    }
 }

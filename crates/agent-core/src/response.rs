@@ -113,6 +113,11 @@ impl ResponseBuilder {
         &self.usage
     }
 
+    /// Who answers, known from the first event on.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
     /// The answer, or `None` when no finish arrived.
     ///
     /// Words that came as deltas only, without the part that completes their block, are kept at the end.

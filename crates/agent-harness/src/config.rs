@@ -7,7 +7,7 @@ use agent_store::Store;
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
-use crate::{Asker, Clock, NobodyToAsk, Session, SystemClock};
+use crate::{Asker, Clock, Jitter, NobodyToAsk, RandomJitter, RetryPolicy, Session, SystemClock};
 
 /// An agent ready to hold sessions. Cloning shares it.
 #[derive(Debug, Clone)]
@@ -33,6 +33,10 @@ pub struct HarnessConfig {
     pub permissions: Permissions,
     /// Who is asked when a call needs permission.
     pub asker: Arc<dyn Asker>,
+    /// When a failed model call is tried again.
+    pub retry: RetryPolicy,
+    /// Where the spread of waiting times comes from.
+    pub jitter: Arc<dyn Jitter>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -49,6 +53,8 @@ impl HarnessConfig {
             stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL))),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
+            retry: RetryPolicy::default(),
+            jitter: Arc::new(RandomJitter),
             clock: Arc::new(SystemClock),
         }
     }

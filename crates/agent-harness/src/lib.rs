@@ -2,7 +2,7 @@
 //!
 //! Most programs use it through the facade crate `agent`. Depend on it directly to bring your own builder.
 //!
-//! **This crate knows** how wants become model calls and tool runs, how their outcomes are journaled, committed and
+//! **This crate knows** how wants become model calls and tool runs, when a failed model call is tried again, how their outcomes are journaled, committed and
 //! told as events, and how a session is taken up again after a crash. It is the only async driver: streaming and
 //! collecting are the same run, watched or not.
 //!
@@ -33,6 +33,7 @@ mod error;
 mod live;
 mod marks;
 mod outbox;
+mod retry;
 mod run;
 mod session;
 
@@ -40,5 +41,6 @@ pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
 pub use config::{Harness, HarnessConfig};
 pub use error::HarnessError;
+pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;

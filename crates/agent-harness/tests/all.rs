@@ -4,6 +4,7 @@
 
 mod abort;
 mod crash;
+mod retry;
 mod support;
 mod tools;
 mod turns;

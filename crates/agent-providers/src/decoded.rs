@@ -6,7 +6,7 @@ use agent_core::{
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::classify::{ResponseHead, with_encoding};
+use crate::classify::{ResponseHead, with_head};
 use crate::names::ToolNames;
 use crate::wire::{Dialect, Events, StreamDecoder, decode_body};
 
@@ -60,7 +60,7 @@ pub fn decode_response<C: AsRef<[u8]>>(dialect: &Dialect, chunks: &[C], head: &R
     };
     let mut decoded = Decoded::default();
     for event in events {
-        decoded.take(event.map_err(|error| with_encoding(error, head)));
+        decoded.take(event.map_err(|error| with_head(error, head)));
     }
     decoded
 }

@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod catalog;
 mod classify;
 mod decoded;
 #[cfg(feature = "http")]
@@ -37,15 +38,20 @@ mod http;
 mod lines;
 mod names;
 mod sse;
+mod transport;
+mod vendor;
 mod wire;
 
+pub use catalog::{Catalog, CatalogError};
 pub use classify::{ResponseHead, classify};
 pub use decoded::{Decoded, decode_response};
 #[cfg(feature = "http")]
-pub use http::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError, is_loopback};
+pub use http::{ApiKey, ConfigError, HttpConfig, HttpModel, HttpTransport, is_loopback};
 pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
+pub use transport::{ByteStream, Transport, TransportRequest, TransportResponse};
+pub use vendor::{Auth, Vendor};
 pub use wire::{
-    Dialect, Events, ImportError, Imported, StreamDecoder, WireFormat, anthropic, decode_body, encoder,
-    gemini, import_request, ollama, openai_chat,
+    Dialect, Events, ImportError, Imported, StreamDecoder, Transcript, TranscriptError, WireFormat,
+    anthropic, decode_body, encoder, gemini, import_request, ollama, openai_chat,
 };

@@ -27,7 +27,20 @@ impl ToolNames {
     /// assert_eq!(names.real(&wire), "calendar.respond");
     /// ```
     pub fn wire<'n>(&self, real: &'n str) -> Cow<'n, str> {
+        self.remembered(real, wire_name(real, LONGEST_TOOL_NAME))
+    }
+
+    /// The same for a provider whose names begin with a letter or an underscore.
+    pub(crate) fn wire_word<'n>(&self, real: &'n str) -> Cow<'n, str> {
         let wire = wire_name(real, LONGEST_TOOL_NAME);
+        if !wire.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            return self.remembered(real, wire);
+        }
+        let kept: String = wire.chars().take(LONGEST_TOOL_NAME - HASH_DIGITS - 2).collect();
+        self.remembered(real, Cow::Owned(format!("_{kept}_{}", hash(real))))
+    }
+
+    fn remembered<'n>(&self, real: &str, wire: Cow<'n, str>) -> Cow<'n, str> {
         if let Cow::Owned(wire) = &wire {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(wire.clone(), real.to_owned());
@@ -47,6 +60,11 @@ pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
     wire_name(id, usize::MAX)
 }
 
+/// The same for a provider that takes ids of at most `longest` bytes.
+pub(crate) fn wire_id_within(id: &str, longest: usize) -> Cow<'_, str> {
+    wire_name(id, longest)
+}
+
 /// The name itself when it is 1 to `longest` of `A-Z a-z 0-9 _ -`; otherwise its good characters and a hash of it.
 fn wire_name(real: &str, longest: usize) -> Cow<'_, str> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -56,8 +74,12 @@ fn wire_name(real: &str, longest: usize) -> Cow<'_, str> {
     let kept = real.chars().map(|c| if good(c) { c } else { '_' });
     let mut wire: String = kept.take(LONGEST_TOOL_NAME - HASH_DIGITS - 1).collect();
     wire.push('_');
-    wire.push_str(&hex(&Sha256::digest(real.as_bytes()))[..HASH_DIGITS]);
+    wire.push_str(&hash(real));
     Cow::Owned(wire)
+}
+
+fn hash(real: &str) -> String {
+    hex(&Sha256::digest(real.as_bytes()))[..HASH_DIGITS].to_owned()
 }
 
 const LONGEST_TOOL_NAME: usize = 64;
@@ -83,6 +105,21 @@ mod tests {
         let unique: std::collections::BTreeSet<_> = wire.iter().collect();
         assert_eq!(unique.len(), real.len());
         assert_eq!(wire[1], "a_b", "a good name is sent as it is");
+    }
+
+    #[test]
+    fn words_begin_with_a_letter_or_an_underscore() {
+        let names = ToolNames::default();
+        let digits = "7".repeat(64);
+        for real in ["2fa", "-x", "2.fa", "a.b", "look", "_x", &digits] {
+            let wire = names.wire_word(real).into_owned();
+            assert!(
+                wire.len() <= 64 && wire.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic()),
+                "{wire}"
+            );
+            assert_eq!(names.real(&wire), real);
+        }
+        assert_eq!((names.wire_word("look").as_ref(), names.wire_word("a.b")), ("look", names.wire("a.b")));
     }
 
     #[test]

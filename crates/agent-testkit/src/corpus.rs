@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::fault::RawReply;
 
 /// One recorded request with its answer: a line of a file of conversations.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Exchange {
     /// What was asked.
@@ -19,7 +19,7 @@ pub struct Exchange {
 }
 
 /// A recorded request.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExchangeRequest {
     /// The HTTP method.
@@ -30,7 +30,7 @@ pub struct ExchangeRequest {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The body; none for a request without one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::tape::{from_hex, to_hex};
 
 /// One failed answer of the simulated provider (requirement V2).
 ///
@@ -52,16 +54,27 @@ pub enum Fault {
 
 /// A recorded answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "ReplyLine", try_from = "ReplyLine")]
 #[expect(clippy::exhaustive_structs, reason = "a record of an HTTP answer")]
 pub struct RawReply {
     /// The HTTP status.
     pub status: u16,
     /// The headers; those about framing (`content-length`, `transfer-encoding`, `connection`) are made anew.
-    #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The body. In a file it is a JSON string.
-    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
+    /// The body. In a file it is a JSON string, `body`; one that is no text is `body_hex`, two digits a byte.
     pub body: Bytes,
+}
+
+/// An answer as it stands in a file.
+#[derive(Serialize, Deserialize)]
+struct ReplyLine {
+    status: u16,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body_hex: Option<String>,
 }
 
 impl Fault {
@@ -98,11 +111,27 @@ impl RawReply {
     }
 }
 
-fn as_text<S: Serializer>(body: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = std::str::from_utf8(body).map_err(serde::ser::Error::custom)?;
-    serializer.serialize_str(text)
+impl From<RawReply> for ReplyLine {
+    fn from(RawReply { status, headers, body }: RawReply) -> Self {
+        let (body, body_hex) = match std::str::from_utf8(&body) {
+            Ok(text) => (Some(text.to_owned()), None),
+            Err(_) => (None, Some(to_hex(&body))),
+        };
+        Self { status, headers, body, body_hex }
+    }
 }
 
-fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
-    String::deserialize(deserializer).map(Bytes::from)
+impl TryFrom<ReplyLine> for RawReply {
+    type Error = &'static str;
+
+    fn try_from(line: ReplyLine) -> Result<Self, Self::Error> {
+        let ReplyLine { status, headers, body, body_hex } = line;
+        let body = match (body, body_hex) {
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(digits)) => from_hex(&digits).ok_or("body_hex is not hexadecimal")?,
+            (Some(_), Some(_)) => return Err("a response has body or body_hex, not both"),
+            (None, None) => return Err("missing field `body`, or `body_hex` for what is no text"),
+        };
+        Ok(Self { status, headers, body: body.into() })
+    }
 }

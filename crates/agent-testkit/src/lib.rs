@@ -2,8 +2,8 @@
 //! over HTTP and shared suites.
 //!
 //! **This crate knows** how a model is told what to say ([`Script`]), how to say it in process
-//! ([`ScriptedModel`]) or on a provider's real wire ([`SimProvider`]), how providers fail ([`Fault`]), and how
-//! to show what was asked ([`render_requests`]).
+//! ([`ScriptedModel`]) or on a provider's real wire ([`SimProvider`]), how providers fail ([`Fault`]), how a real
+//! provider is recorded and replayed ([`Tape`]), and how to show what was asked ([`render_requests`]).
 //!
 //! **It never knows** an agent's loop: everything in it can be used with any loop that speaks [`agent_core`]
 //! or HTTP.
@@ -52,11 +52,15 @@ mod scripted;
 mod sim;
 mod snapshot;
 pub mod store_suite;
+mod tape;
+mod test_model;
 
 pub use corpus::{CorpusError, Exchange, ExchangeRequest, corpus_dir, corpus_files, read_exchanges};
 pub use fault::{Fault, RawReply};
 pub use pick::Pick;
 pub use script::{Reply, Script, ScriptCall, ScriptError, ScriptInput};
 pub use scripted::{Failure, ScriptedModel};
-pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source};
+pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source, check_request};
 pub use snapshot::{redact, render_requests};
+pub use tape::{RecordMode, Recorder, Replay, Tape, TapeError, TapedModel};
+pub use test_model::{TestModel, TestModelError};

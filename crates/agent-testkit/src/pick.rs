@@ -26,7 +26,8 @@ impl Pick {
 
 /// How many messages of a request body the model said; 0 for a body that is no conversation.
 ///
-/// Reads `messages` with the role `assistant` and Gemini's `contents` with the role `model`.
+/// Reads `messages` with the role `assistant` and Gemini's `contents` with the role `model`. In the `input` of
+/// Responses, where one answer is several items, items of the model without another between them are one.
 pub(crate) fn assistant_messages(body: &[u8]) -> usize {
     #[derive(Deserialize)]
     struct Conversation {
@@ -34,13 +35,28 @@ pub(crate) fn assistant_messages(body: &[u8]) -> usize {
         messages: Vec<Turn>,
     }
     #[derive(Deserialize)]
+    struct Items {
+        input: Vec<Turn>,
+    }
+    #[derive(Deserialize)]
     struct Turn {
         #[serde(default)]
         role: String,
+        #[serde(default, rename = "type")]
+        kind: String,
     }
-    let is_model = |turn: &&Turn| matches!(turn.role.as_str(), "assistant" | "model");
+    let is_model = |turn: &Turn| match turn.role.as_str() {
+        "assistant" | "model" => true,
+        // Every other item of the model, calls of the provider's own tools too, has a type and no role.
+        "" => !turn.kind.is_empty() && !turn.kind.ends_with("_output"),
+        _ => false,
+    };
+    if let Ok(Items { input }) = serde_json::from_slice(body) {
+        let runs = input.chunk_by(|one, next| is_model(one) == is_model(next));
+        return runs.filter(|run| run.first().is_some_and(is_model)).count();
+    }
     serde_json::from_slice::<Conversation>(body)
-        .map_or(0, |conversation| conversation.messages.iter().filter(is_model).count())
+        .map_or(0, |conversation| conversation.messages.iter().filter(|turn| is_model(turn)).count())
 }
 
 #[cfg(test)]
@@ -54,5 +70,11 @@ mod tests {
         check(r#"{"messages":[{"role":"user"},{"role":"assistant","content":[]},{"role":"user"}]}"#, 1);
         check(r#"{"contents":[{"role":"user"},{"role":"model"},{"parts":[]}]}"#, 1);
         check("not json", 0);
+        check(r#"{"input":"assistant"}"#, 0);
+        check(
+            r#"{"input":[{"role":"user"},{"type":"reasoning"},{"type":"message","role":"assistant"},
+            {"type":"function_call"},{"type":"function_call_output"},{"role":"assistant"},{"role":"user"}]}"#,
+            2,
+        );
     }
 }

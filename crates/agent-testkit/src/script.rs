@@ -30,7 +30,8 @@ pub struct Reply {
     /// Tool calls, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ScriptCall>,
-    /// Why the model stops, in the provider's word; by default `tool_use` with calls and `end_turn` without.
+    /// Why the model stops, in the provider's word; by default `tool_use` with calls and `end_turn` without. On
+    /// the wires of OpenAI the words of Anthropic become those of the wire, so that one script serves all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
     /// Tokens reported; by default estimated from the request and the reply.
@@ -253,8 +254,8 @@ impl Reply {
 
 impl ScriptCall {
     /// The given id, or one made of the positions, so that a server that was restarted gives the same one.
-    pub(crate) fn id_at(&self, reply: usize, position: usize) -> String {
-        self.id.clone().unwrap_or_else(|| format!("toolu_sim_{reply:04}_{position}"))
+    pub(crate) fn id_at(&self, prefix: &str, reply: usize, position: usize) -> String {
+        self.id.clone().unwrap_or_else(|| format!("{prefix}_sim_{reply:04}_{position}"))
     }
 }
 

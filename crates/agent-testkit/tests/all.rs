@@ -8,3 +8,5 @@ mod faults;
 mod replay;
 mod scripted;
 mod sim;
+mod tape;
+mod wires;

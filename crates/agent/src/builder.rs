@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{LanguageModel, RequestSettings, SessionId, SystemBlock};
-use agent_harness::{Asker, Clock, Harness, HarnessConfig, Session};
+use agent_harness::{Asker, Clock, Harness, HarnessConfig, RetryPolicy, Session};
 use agent_store::{MemoryStore, Store};
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::StopCondition;
@@ -61,6 +61,7 @@ struct Parts {
     stop: Option<Arc<dyn StopCondition>>,
     permissions: Option<Permissions>,
     asker: Option<Arc<dyn Asker>>,
+    retry: Option<RetryPolicy>,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -134,6 +135,29 @@ impl<M> AgentBuilder<M> {
         self
     }
 
+    /// When a failed model call is tried again; [`RetryPolicy::default`] when not given.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use agent::{Agent, RetryPolicy};
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    ///
+    /// let agent = Agent::builder()
+    ///     .model(model)
+    ///     .retry(RetryPolicy {
+    ///         max_attempts: 8,
+    ///         max_retry_after: Duration::from_secs(600),
+    ///         ..RetryPolicy::default()
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.parts.retry = Some(retry);
+        self
+    }
+
     /// The clock; the machine's when not given.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.parts.clock = Some(Arc::new(clock));
@@ -159,6 +183,7 @@ impl AgentBuilder<WithModel> {
             stop: parts.stop.unwrap_or_else(|| defaults.stop.clone()),
             permissions: parts.permissions.unwrap_or_default(),
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
+            retry: parts.retry.unwrap_or_default(),
             clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),
             ..defaults
         })))

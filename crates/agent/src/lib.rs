@@ -16,7 +16,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // In a program: AnthropicModel::new(AnthropicConfig { api_key, model, ..AnthropicConfig::default() })?
+//! // In a program: HttpModel::new(HttpConfig { api_key, model, ..HttpConfig::default() })?
 //! let model = ScriptedModel::new(vec![
 //!     Reply::tool("add", r#"{"a":2,"b":40}"#),
 //!     Reply::text("That makes 42."),
@@ -51,8 +51,8 @@ pub use agent_core::{
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, NobodyToAsk, Run,
-    Session, SystemClock, TurnEnd,
+    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, Jitter, NobodyToAsk,
+    RandomJitter, RetryPolicy, Run, Session, SystemClock, TurnEnd,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -66,8 +66,10 @@ pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopC
 
 #[cfg(feature = "builtins")]
 pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
-#[cfg(feature = "anthropic")]
-pub use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey, ConfigError};
+#[cfg(feature = "http")]
+pub use agent_providers::{
+    ApiKey, Auth, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport, Vendor, is_loopback,
+};
 
 pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
 
@@ -87,7 +89,7 @@ pub mod sandbox {
 }
 
 /// The code in the README and the guides, compiled and run as doctests.
-#[cfg(all(doctest, feature = "anthropic", feature = "builtins", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "http", feature = "builtins", feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/tools.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]

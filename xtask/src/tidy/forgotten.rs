@@ -10,6 +10,7 @@ pub(super) fn findings(files: &Files) -> Vec<Finding> {
     for (path, text) in files {
         found.extend(snapshot(path, text, files));
         found.extend(prompt(path, files));
+        found.extend(fuzz_target(path, files));
     }
     found
 }
@@ -38,6 +39,8 @@ fn is_root(path: &str, files: &Files) -> bool {
         return false;
     };
     let inside = path.get(home.len() + 1..).unwrap_or_default();
+    // Fuzz targets are a crate of their own inside the crate they are about.
+    let inside = inside.strip_prefix("fuzz/").unwrap_or(inside);
     let is_program = inside.strip_prefix("src/bin/").is_some_and(|file| !file.contains('/'));
     let known = matches!(inside, "src/lib.rs" | "src/main.rs" | "tests/all.rs");
     known || is_program || is_declared_target(home, inside, files)
@@ -75,6 +78,16 @@ fn prompt(path: &str, files: &Files) -> Option<Finding> {
     })
 }
 
+/// Cargo finds no program in `fuzz_targets/` by itself.
+fn fuzz_target(path: &str, files: &Files) -> Option<Finding> {
+    let (home, file) = path.split_once("/fuzz/fuzz_targets/")?;
+    let manifest = files.get(&format!("{home}/fuzz/Cargo.toml")).map_or("", String::as_str);
+    let wanted = format!("path = \"fuzz_targets/{file}\"");
+    (!manifest.lines().any(|line| line.trim() == wanted)).then(|| {
+        Finding::new(path, format!("is no [[bin]] of {home}/fuzz/Cargo.toml: add one, or delete the file"))
+    })
+}
+
 const SNAP_HEADER: usize = 8;
 
 #[cfg(test)]
@@ -107,6 +120,15 @@ mod tests {
         check(findings, "=== crates/a/src/lib.rs\nmod b;\n=== crates/a/src/b.rs\n", &[]);
         check(findings, "=== crates/a/src/lib.rs\n=== crates/a/src/b.rs\n", &["from the root of the crate"]);
         check(findings, "=== crates/a/src/bin/tool.rs\n=== xtask/src/main.rs\n", &[]);
+    }
+
+    #[test]
+    fn no_fuzz_target_is_forgotten() {
+        let all = "=== crates/a/fuzz/src/lib.rs\nmod b;\n=== crates/a/fuzz/src/b.rs\n=== crates/a/fuzz/src/bin/run.rs\n\
+                   === crates/a/fuzz/fuzz_targets/c.rs\n=== crates/a/fuzz/Cargo.toml\n";
+        check(findings, &format!("{all}[[bin]]\npath = \"fuzz_targets/c.rs\"\n"), &[]);
+        check(findings, all, &["fuzz_targets/c.rs: is no [[bin]] of crates/a/fuzz/Cargo.toml"]);
+        check(findings, "=== crates/a/fuzz/src/d.rs\n", &["from the root of the crate"]);
     }
 
     #[test]

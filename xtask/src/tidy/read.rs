@@ -14,9 +14,10 @@ pub(super) fn files(root: &Path) -> Result<Files, Error> {
         for entry in fs::read_dir(&folder).map_err(fault)? {
             let entry = entry.map_err(fault)?;
             let kind = entry.file_type().map_err(fault)?;
-            if kind.is_dir() && is_ours(&entry.file_name().to_string_lossy()) {
+            if kind.is_dir() && is_ours(&entry.path()) {
                 folders.push(entry.path());
-            } else if kind.is_file() {
+            } else if kind.is_file() && entry.file_name() != ".git" {
+                // In a second worktree `.git` is a file that says where the first one lies.
                 read(root, &entry.path(), &mut files)?;
             }
         }
@@ -24,11 +25,16 @@ pub(super) fn files(root: &Path) -> Result<Files, Error> {
     Ok(files)
 }
 
-fn is_ours(folder: &str) -> bool {
-    match folder {
+fn is_ours(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    match &*name {
         ".github" | ".ci" | ".cargo" => true,
         "target" | "wip" => false,
-        _ => !folder.starts_with('.'),
+        // Made by fuzzers, in any bytes.
+        "corpus" | "found" | "artifacts" | "coverage" => {
+            !folder.parent().is_some_and(|home| home.ends_with("fuzz"))
+        }
+        name => !name.starts_with('.'),
     }
 }
 
@@ -57,5 +63,6 @@ mod tests {
         let files = files(&workspace::root()).unwrap();
         assert!(files["xtask/src/tidy/read.rs"].starts_with("//! Reads"));
         assert!(files.keys().all(|path| !path.starts_with("target/") && !path.starts_with(".git/")));
+        assert!(is_ours(Path::new("a/tests/corpus")) && !is_ours(Path::new("a/fuzz/corpus")));
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agent::{
-    AnthropicConfig, AnthropicModel, ApiKey, Event, EventBody, History, PermissionMode, Permissions,
-    SessionId, Store, TerminalReason, TurnEnd,
+    ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions, SessionId, Store,
+    TerminalReason, TurnEnd,
 };
 use agent_core::{Entry, StepRecord, ToolResult};
 use agent_testkit::{Script, SimProvider};
@@ -51,11 +51,11 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
     })?;
     let replies = script.len();
     let sim = SimProvider::start(script)?;
-    let model = AnthropicModel::new(AnthropicConfig {
-        base_url: sim.base_url(),
+    let model = HttpModel::new(HttpConfig {
+        base_url: Some(sim.base_url()),
         api_key: ApiKey::new("demo"),
         model: "claude-opus-5-5".into(),
-        ..AnthropicConfig::default()
+        ..HttpConfig::default()
     })?;
     let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
     let base =

@@ -3,5 +3,4 @@
 pub(crate) mod demo;
 pub(crate) mod run;
 pub(crate) mod sessions;
-pub(crate) mod wire_decode;
-pub(crate) mod wire_replay;
+pub(crate) mod wire;

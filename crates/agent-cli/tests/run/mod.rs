@@ -78,15 +78,16 @@ async fn ends_that_are_no_success() {
     max_steps · 2 steps · session s
     tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 10 (reasoning 0)
     "#);
-    insta::assert_snapshot!(check(vec![Reply::text("x").fault(Fault::status(529))], &[]).await, @"
-    Some(1) model call failed, overloaded: the provider answered 529 (overloaded_error): Overloaded [request req_sim_0000]
+    insta::assert_snapshot!(check(vec![Reply::text("x").fault(Fault::status(529))], &["--max-attempts", "1"]).await, @"
+    Some(1) model call failed, overloaded: the provider answered 529 (overloaded_error): Overloaded [request req_sim_0000] (given up after 1 attempt: a call has no more (`max_attempts` of the retry policy))
 
     error(overloaded) · 0 steps · session s
     tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 0 (reasoning 0)
     ");
-    insta::assert_snapshot!(check(vec![Reply::text("half an answer").fault(Fault::Cut { after: 4 })], &[]).await, @"
+    insta::assert_snapshot!(check(vec![Reply::text("half an answer").fault(Fault::Cut { after: 4 })], &["--max-attempts", "1"]).await, @"
     Some(1) half an answer
-    model call failed, interrupted: the answer ended after 694 bytes (the connection failed: error decoding response body: error reading a body from connection: unexpected EOF during chunk size line), before the event that completes it; send the request again
+    note: the answer so far is void (interrupted)
+    model call failed, interrupted: the answer ended after 694 bytes (the connection failed: error decoding response body: error reading a body from connection: unexpected EOF during chunk size line), before the event that completes it; send the request again (given up after 1 attempt: a call has no more (`max_attempts` of the retry policy))
 
     interrupted · 0 steps · session s
     tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 1 (reasoning 0)
@@ -97,6 +98,20 @@ async fn ends_that_are_no_success() {
     refused · 1 steps · session s
     tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 1 (reasoning 0)
     ");
+}
+
+#[tokio::test]
+async fn a_failed_attempt_is_told_beside_the_answer() {
+    let home = Home::new();
+    let sim =
+        SimProvider::start(vec![Reply::text("A whole answer.").fault(Fault::Cut { after: 4 })]).unwrap();
+    let output = home.run(&sim.base_url(), &["go", "--session", "s"]).await;
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("note: the answer so far is void (interrupted)"), "{}", output.stdout);
+    let lines: Vec<_> = output.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("model call failed, interrupted: ") && lines[0].contains("; attempt 2 in "));
+    assert_eq!(sim.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -4,14 +4,15 @@ mod end;
 mod model;
 mod open;
 mod prepare;
+mod retry;
 mod tools;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, Entry, EventBody, ModelError, SessionId, StepNo, StepRecord, TerminalReason, TurnId,
-    Usage, UserMessage,
+    CallId, Cancel, Entry, EventBody, ModelError, RawJson, SessionId, StepNo, StepRecord, TerminalReason,
+    TurnId, Usage, UserMessage,
 };
 use agent_turn::{Report, Turn, Want};
 use tracing::Instrument;
@@ -20,6 +21,7 @@ use crate::HarnessError;
 use crate::config::HarnessConfig;
 use crate::live::{Live, Loaded, Write};
 use crate::outbox::Outbox;
+use crate::retry::RetryBudget;
 use crate::run::TurnEnd;
 
 /// One message at work on one session: the only writer of its history.
@@ -40,6 +42,12 @@ pub(crate) struct Drive {
     spent: Usage,
     /// Tokens of the last model call, until a commit records them: also of one that failed or was stopped.
     unrecorded: Option<Usage>,
+    /// Tokens of the step's attempts that failed.
+    voided: Usage,
+    /// The retries this run has left.
+    retries: RetryBudget,
+    /// The turn as last written.
+    saved: Option<RawJson>,
     /// The span of the step at work.
     step_span: tracing::Span,
 }
@@ -67,6 +75,7 @@ impl Drive {
         let Loaded { live, repairs, changes, open, created } = loaded;
         let turn = Turn::new(TurnId::after(live.last_turn));
         let mut drive = Self {
+            retries: RetryBudget::new(&config.retry),
             config,
             live,
             turn,
@@ -78,6 +87,8 @@ impl Drive {
             error: None,
             spent: Usage::default(),
             unrecorded: None,
+            voided: Usage::default(),
+            saved: None,
             step_span: tracing::Span::none(),
         };
         drive.tell_opening(repairs, changes, created);
@@ -141,28 +152,6 @@ impl Drive {
         }
     }
 
-    async fn call_model(&mut self) -> Result<(), HarnessError> {
-        let span = tracing::info_span!(
-            "model_call",
-            finish = tracing::field::Empty,
-            error = tracing::field::Empty,
-            input = tracing::field::Empty,
-            output = tracing::field::Empty,
-            cache_read = tracing::field::Empty,
-            cache_write = tracing::field::Empty,
-        );
-        let call = model::call(&self.config, &mut self.live, &mut self.out, &self.cancel);
-        let called = call.instrument(span).await;
-        self.pay(&called.usage);
-        if let Report::Failed(error) = &called.report {
-            self.error = Some(error.clone());
-            let (kind, message) = (error.kind, error.message.clone());
-            self.out.stage(EventBody::StepFailed { kind, message, usage: called.usage });
-        }
-        self.recovered.has_response = false;
-        self.report(called.report).await
-    }
-
     async fn run_tools(&mut self) -> Result<(), HarnessError> {
         let Want::Tools(pending) = self.turn.poll() else { return Ok(()) };
         let work = tools::Work {
@@ -203,7 +192,8 @@ impl Drive {
         self.out.step = Some(at);
         self.tell_unrun(&step);
         let entry = self.live.push(Entry::Step(step))?;
-        self.out.stage(EventBody::StepCompleted { entry, finish, usage });
+        let voided = std::mem::take(&mut self.voided);
+        self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {
             self.out.step = Some(next);
             self.out.stage(EventBody::StepStarted {});
@@ -219,6 +209,14 @@ impl Drive {
         self.unrecorded = (*usage != Usage::default()).then(|| usage.clone());
     }
 
+    /// The turn as another process would take it up: a model call under way is prepared anew.
+    fn saved_turn(&self) -> Result<RawJson, HarnessError> {
+        match (self.turn.poll(), &self.saved) {
+            (Want::Model, Some(saved)) => Ok(saved.clone()),
+            _ => Ok(self.turn.save()?),
+        }
+    }
+
     /// One atomic write of everything new, with the events that follow from what the turn wants now.
     async fn write(&mut self) -> Result<(), HarnessError> {
         self.tell_end();
@@ -226,7 +224,8 @@ impl Drive {
             Want::End(reason) => Some(reason.clone()),
             Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::Park(_) => None,
         };
-        let turn = if terminal.is_some() { None } else { Some(self.turn.save()?) };
+        let turn = if terminal.is_some() { None } else { Some(self.saved_turn()?) };
+        self.saved.clone_from(&turn);
         let usage = self.unrecorded.take();
         let write = Write { turn, usage: usage.as_ref(), terminal: terminal.as_ref() };
         self.live.commit(&self.config, &mut self.out, write).await

@@ -1,70 +1,91 @@
-//! The model call: the request as frozen buffers, the answer as events.
+//! One attempt of a model call: the request as frozen buffers, the answer as events.
 
 use agent_core::{
-    Cancel, Encoded, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream,
+    Cancel, Encoded, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Outgoing,
     ResponseBuilder, ToolChoice, Usage,
 };
 use agent_turn::Report;
 use futures_util::StreamExt;
 
+use super::Drive;
 use crate::config::HarnessConfig;
 use crate::live::Live;
 use crate::marks::marks;
 use crate::outbox::Outbox;
 
-/// Which try of a model call this is; retries come with the retry policy.
-const FIRST_ATTEMPT: u32 = 0;
-
-/// What came of a model call, and what it cost.
-pub(super) struct Called {
-    pub(super) report: Report,
+/// What came of one request, and what it cost.
+pub(super) struct Tried {
+    pub(super) answer: Result<Report, Failure>,
     pub(super) usage: Usage,
 }
 
-/// Calls the model once, telling deltas as they arrive.
-pub(super) async fn call(
-    config: &HarnessConfig,
-    live: &mut Live,
-    out: &mut Outbox,
-    cancel: &Cancel,
-) -> Called {
-    let encoded = encode(config, live);
-    for diagnostic in &encoded.diagnostics {
-        if !live.diagnosed.contains(diagnostic) {
-            live.diagnosed.push(diagnostic.clone());
-            out.stage(EventBody::RequestDiagnostic(diagnostic.clone()));
-        }
-    }
-    tracing::debug!(bytes = encoded.request.body.len(), "request");
-    let mut fold = ResponseBuilder::default();
-    let opened = tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(ModelError::cancelled()),
-        stream = config.model.stream(encoded.request, cancel) => stream,
-    };
-    let read = match opened {
-        Ok(stream) => read(stream, &mut fold, out, cancel).await,
-        Err(error) => Err(error),
-    };
-    let usage = fold.usage().clone();
-    record(&usage, &read);
-    let report = match read {
-        Ok(()) => match fold.finish() {
-            Some(response) => {
-                tracing::Span::current().record("finish", response.finish.raw.as_str());
-                Report::Response(live.history.admit(response))
-            }
-            None => Report::Failed(ModelError::interrupted("early")),
-        },
-        Err(error) if error.kind == ModelErrorKind::Cancelled => {
-            Report::Aborted(Some(live.history.admit(fold.partial("aborted"))))
-        }
-        Err(error) => Report::Failed(error),
-    };
-    Called { report, usage }
+/// How one request failed.
+pub(super) struct Failure {
+    pub(super) error: ModelError,
+    /// Whether the answer had begun.
+    pub(super) began: bool,
+    /// Whether deltas were told.
+    pub(super) told: bool,
+    /// The id of the message that broke off, where known.
+    pub(super) message: Option<String>,
 }
 
-fn encode(config: &HarnessConfig, live: &mut Live) -> Encoded {
+/// How far an answer came.
+#[derive(Default)]
+struct Progress {
+    fold: ResponseBuilder,
+    began: bool,
+    told: bool,
+}
+
+impl Drive {
+    /// The request of the step at work, with what cannot be sent as asked told once a loaded session.
+    pub(super) fn encode(&mut self, stream: bool) -> Outgoing {
+        let encoded = encode(&self.config, &mut self.live, stream);
+        for diagnostic in encoded.diagnostics {
+            if !self.live.diagnosed.contains(&diagnostic) {
+                self.live.diagnosed.push(diagnostic.clone());
+                self.out.stage(EventBody::RequestDiagnostic(diagnostic));
+            }
+        }
+        tracing::debug!(bytes = encoded.request.body.len(), "request");
+        encoded.request
+    }
+
+    /// Sends the request once, telling deltas as they arrive under the attempt's number.
+    pub(super) async fn attempt(&mut self, number: u32, request: Outgoing) -> Tried {
+        let mut progress = Progress::default();
+        let opened = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(ModelError::cancelled()),
+            stream = self.config.model.stream(request, &self.cancel) => stream,
+        };
+        let read = match opened {
+            Ok(stream) => read(stream, &mut progress, (&self.out, number), &self.cancel).await,
+            Err(error) => Err(error),
+        };
+        let Progress { fold, began, told } = progress;
+        let usage = fold.usage().clone();
+        record(&usage, &read, number);
+        let message = fold.origin().message.clone();
+        let answer = match read {
+            Ok(()) => match fold.finish() {
+                Some(response) => {
+                    tracing::Span::current().record("finish", response.finish.raw.as_str());
+                    Ok(Report::Response(self.live.history.admit(response)))
+                }
+                None => Err(ModelError::interrupted("early")),
+            },
+            Err(error) if error.kind == ModelErrorKind::Cancelled => {
+                Ok(Report::Aborted(Some(self.live.history.admit(fold.partial("aborted")))))
+            }
+            Err(error) => Err(error),
+        };
+        Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage }
+    }
+}
+
+fn encode(config: &HarnessConfig, live: &mut Live, stream: bool) -> Encoded {
     let marks = marks(config.model.profile(), !live.meta.system.is_empty(), &live.history);
     let draft = live.history.draft();
     let request = ModelRequest {
@@ -74,15 +95,15 @@ fn encode(config: &HarnessConfig, live: &mut Live) -> Encoded {
         settings: &config.settings,
         tool_choice: &ToolChoice::Auto,
         marks: &marks,
-        stream: true,
+        stream,
     };
     live.encoder.encode(&request)
 }
 
 async fn read(
     mut stream: ModelStream,
-    fold: &mut ResponseBuilder,
-    out: &Outbox,
+    progress: &mut Progress,
+    (out, attempt): (&Outbox, u32),
     cancel: &Cancel,
 ) -> Result<(), ModelError> {
     loop {
@@ -91,15 +112,16 @@ async fn read(
             () = cancel.cancelled() => return Err(ModelError::cancelled()),
             next = stream.next() => next,
         };
+        progress.began = true;
         let Some(event) = next else { return Ok(()) };
         let event = event?;
-        tell(&event, out);
-        fold.take(&event);
+        progress.told |= tell(&event, out, attempt);
+        progress.fold.take(&event);
     }
 }
 
-fn tell(event: &ModelEvent, out: &Outbox) {
-    let attempt = FIRST_ATTEMPT;
+/// Tells a delta; whether it was one.
+fn tell(event: &ModelEvent, out: &Outbox, attempt: u32) -> bool {
     match event {
         ModelEvent::TextDelta { index, text } => {
             out.live(|| EventBody::TextDelta { attempt, index: *index, text: text.clone() });
@@ -114,16 +136,20 @@ fn tell(event: &ModelEvent, out: &Outbox) {
             tool: tool.clone(),
             json: json.clone(),
         }),
-        ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Usage(_) | ModelEvent::Finish(_) | _ => {}
+        ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Usage(_) | ModelEvent::Finish(_) | _ => {
+            return false;
+        }
     }
+    true
 }
 
-fn record(usage: &Usage, read: &Result<(), ModelError>) {
+fn record(usage: &Usage, read: &Result<(), ModelError>, number: u32) {
     let span = tracing::Span::current();
     span.record("input", usage.input);
     span.record("output", usage.output);
     span.record("cache_read", usage.cache_read);
     span.record("cache_write", usage.cache_write());
+    span.record("attempt", number);
     if let Err(error) = read {
         span.record("error", error.kind.as_str());
     }

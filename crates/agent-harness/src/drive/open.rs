@@ -66,7 +66,9 @@ impl Drive {
                 JournalRecord::Response(pending) => {
                     // It was paid for in the other process, and no commit has counted it yet.
                     self.pay(&pending.response().usage);
-                    recovered.reports.extend([Report::Prepared, Report::Response(pending)]);
+                    let is_prepared = matches!(self.turn.poll(), Want::Model);
+                    recovered.reports.extend((!is_prepared).then_some(Report::Prepared));
+                    recovered.reports.push(Report::Response(pending));
                     recovered.has_response = true;
                 }
                 JournalRecord::Started(call) => {

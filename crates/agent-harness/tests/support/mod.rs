@@ -7,7 +7,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Entry, Event, History, JournalRecord, Revision, SessionId, SessionMeta,
     SessionRecord, Usage,
 };
-use agent_harness::{Harness, HarnessConfig, Run, Session, TurnEnd};
+use agent_harness::{Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
 use agent_store::{Lease, MemoryStore, Store, StoreError};
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, Concurrency, OutputCap, Tool, ToolConfig, ToolError, ToolSet};
@@ -181,6 +181,16 @@ impl Store for Points {
     }
 }
 
+/// No chance at all.
+#[derive(Debug)]
+pub(crate) struct Half;
+
+impl Jitter for Half {
+    fn fraction(&self) -> f64 {
+        0.5
+    }
+}
+
 /// An agent that allows everything.
 pub(crate) struct Agent {
     pub(crate) model: ScriptedModel,
@@ -195,7 +205,19 @@ impl Agent {
     }
 
     pub(crate) fn with(model: ScriptedModel, store: Points, effects: Effects) -> Self {
+        Self::retrying(model, store, effects, RetryPolicy::never())
+    }
+
+    /// An agent that tries again; half of every longest wait is waited.
+    pub(crate) fn retrying(
+        model: ScriptedModel,
+        store: Points,
+        effects: Effects,
+        retry: RetryPolicy,
+    ) -> Self {
         let mut config = HarnessConfig::new(Arc::new(model.clone()), Arc::new(store.clone()));
+        config.retry = retry;
+        config.jitter = Arc::new(Half);
         config.tools = tools(&effects);
         config.permissions.mode = agent_tools::PermissionMode::Bypass;
         Self { model, store, effects, harness: Harness::new(config) }

@@ -9,13 +9,12 @@ use std::time::{Duration, SystemTime};
 use agent_core::{Cancel, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
-use futures_util::stream;
-use reqwest::{RequestBuilder, Response};
+use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout};
 
-use super::transport;
-use crate::classify::{ResponseHead, classify, with_encoding};
+use crate::classify::{ResponseHead, classify, excerpt, with_head};
 use crate::names::ToolNames;
+use crate::transport::{ByteStream, TransportResponse};
 use crate::wire::{Dialect, Events, LARGEST_BODY, StreamDecoder, too_large};
 
 /// How the bytes are read.
@@ -38,8 +37,9 @@ pub(super) struct Limits {
 
 /// A successful answer while it is read.
 struct Answer {
-    response: Response,
+    body: ByteStream,
     headers: Vec<(String, String)>,
+    arrived: SystemTime,
     decoder: StreamDecoder,
     ready: VecDeque<Result<ModelEvent, ModelError>>,
     cancel: Cancel,
@@ -60,26 +60,26 @@ struct Wait {
     awaited: &'static str,
 }
 
-/// Sends the request and waits for the first event, so that what fails before it is returned here.
+/// Waits for the answer to begin and for its first event, so that what fails before it is returned here.
 pub(super) async fn open(
-    request: RequestBuilder,
+    sent: impl Future<Output = Result<TransportResponse, ModelError>>,
     wire: Wire,
     cancel: &Cancel,
 ) -> Result<ModelStream, ModelError> {
     let limit = wire.limits.response;
     let late = || waited("for the response to begin", limit);
-    let response = until(cancel, timeout(limit, request.send())).await?.map_err(|_| late())?;
-    let response = response.map_err(|error| transport("the request could not be sent", error))?;
-    if response.status().is_redirection() {
-        return Err(redirected(&response));
+    let response = until(cancel, timeout(limit, sent)).await?.map_err(|_| late())??;
+    let TransportResponse { status, headers, body } = response;
+    let head = ResponseHead { status: Some(status), headers: &headers, now: arrival() };
+    if (300..400).contains(&status) {
+        return Err(redirected(&head));
     }
-    let headers = headers_of(&response);
-    let head = ResponseHead { status: Some(response.status().as_u16()), headers: &headers, now: arrival() };
-    if !response.status().is_success() {
-        let body = whole(response, limit, cancel).await?;
+    if !(200..300).contains(&status) {
+        let body = whole(body, limit, cancel).await?;
         return Err(classify(&head, &body));
     }
-    let mut answer = Answer::new(response, headers, wire, cancel.clone());
+    let arrived = head.now;
+    let mut answer = Answer::new(body, (headers, arrived), wire, cancel.clone());
     while answer.ready.is_empty() && !answer.over {
         answer.read().await;
     }
@@ -92,11 +92,17 @@ pub(super) async fn open(
 }
 
 impl Answer {
-    fn new(response: Response, headers: Vec<(String, String)>, wire: Wire, cancel: Cancel) -> Self {
+    fn new(
+        body: ByteStream,
+        (headers, arrived): (Vec<(String, String)>, SystemTime),
+        wire: Wire,
+        cancel: Cancel,
+    ) -> Self {
         let Wire { dialect, names, limits } = wire;
         Self {
-            response,
+            body,
             headers,
+            arrived,
             decoder: StreamDecoder::with_event_limit(&dialect, names, limits.event),
             ready: VecDeque::new(),
             cancel,
@@ -126,15 +132,15 @@ impl Answer {
             return self.give(events);
         }
         let cancel = self.cancel.clone();
-        let read = until(&cancel, timeout(wait.left, self.response.chunk())).await;
+        let read = until(&cancel, timeout(wait.left, self.body.next())).await;
         self.stalled += start.elapsed();
         let events = match read {
-            Ok(Ok(Ok(Some(bytes)))) => self.decoder.push(&bytes),
-            Ok(Ok(Ok(None))) => self.end(StreamDecoder::finish),
-            Ok(Ok(Err(error))) => {
-                let cause = transport("the connection failed", error).message;
-                self.end(|decoder| decoder.interrupt(&cause))
+            Ok(Ok(Some(Ok(bytes)))) => self.decoder.push(&bytes),
+            Ok(Ok(None)) => self.end(StreamDecoder::finish),
+            Ok(Ok(Some(Err(error)))) if error.kind == ModelErrorKind::Transport => {
+                self.end(|decoder| decoder.interrupt(&error.message))
             }
+            Ok(Ok(Some(Err(error)))) => self.end(|_| vec![Err(error)]),
             Ok(Err(_)) => self.end(|decoder| decoder.interrupt(&wait.to_string())),
             Err(cancelled) => self.end(|_| vec![Err(cancelled)]),
         };
@@ -151,8 +157,8 @@ impl Answer {
 
     fn give(&mut self, events: Events) {
         self.over |= events.last().is_some_and(Result::is_err);
-        let head = ResponseHead { headers: &self.headers, ..ResponseHead::unknown() };
-        self.ready.extend(events.into_iter().map(|event| event.map_err(|error| with_encoding(error, &head))));
+        let head = ResponseHead { status: None, headers: &self.headers, now: self.arrived };
+        self.ready.extend(events.into_iter().map(|event| event.map_err(|error| with_head(error, &head))));
     }
 
     /// After the terminal event only the end of the body is waited for, and not for long, so that the connection can
@@ -160,7 +166,7 @@ impl Answer {
     async fn leave(&mut self) {
         self.over = true;
         let cancel = self.cancel.clone();
-        drop(until(&cancel, timeout(LAST_READ, self.response.chunk())).await);
+        drop(until(&cancel, timeout(LAST_READ, self.body.next())).await);
     }
 
     /// Any byte ends one wait of a stream, an event the other. What is no stream may begin as late as a response.
@@ -168,7 +174,7 @@ impl Answer {
         let Limits { response, idle, progress, .. } = self.limits;
         let head = ResponseHead { headers: &self.headers, ..ResponseHead::unknown() };
         let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
-        let says_events = content_type.contains("event-stream");
+        let says_events = ["event-stream", "ndjson"].iter().any(|name| content_type.contains(name));
         let left = |limit: Duration| limit.saturating_sub(self.stalled);
         if !says_events && !self.decoder.is_streamed() {
             return Wait {
@@ -207,32 +213,23 @@ async fn until<F: Future>(cancel: &Cancel, work: F) -> Result<F::Output, ModelEr
 }
 
 /// A body that is no stream, up to a limit that no honest one reaches.
-async fn whole(mut response: Response, limit: Duration, cancel: &Cancel) -> Result<Vec<u8>, ModelError> {
-    let mut body = Vec::new();
+async fn whole(mut body: ByteStream, limit: Duration, cancel: &Cancel) -> Result<Vec<u8>, ModelError> {
+    let mut all = Vec::new();
     loop {
-        let chunk: Option<Bytes> = until(cancel, timeout(limit, response.chunk()))
+        let chunk: Option<Result<Bytes, ModelError>> = until(cancel, timeout(limit, body.next()))
             .await?
-            .map_err(|_| waited("for the rest of the body", limit))?
-            .map_err(|error| interrupted(body.len(), error))?;
-        match chunk {
-            None => return Ok(body),
-            Some(chunk) if body.len() + chunk.len() <= LARGEST_BODY => body.extend_from_slice(&chunk),
+            .map_err(|_| waited("for the rest of the body", limit))?;
+        match chunk.transpose().map_err(|error| interrupted(all.len(), error))? {
+            None => return Ok(all),
+            Some(chunk) if all.len() + chunk.len() <= LARGEST_BODY => all.extend_from_slice(&chunk),
             Some(_) => return Err(too_large()),
         }
     }
 }
 
-fn headers_of(response: &Response) -> Vec<(String, String)> {
-    let pairs = response.headers().iter();
-    pairs
-        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        .collect()
-}
-
-fn redirected(response: &Response) -> ModelError {
-    let status = response.status().as_u16();
-    let to = headers_of(response).into_iter().find(|(name, _)| name == "location");
-    let to = to.map_or_else(|| "elsewhere".to_owned(), |(_, to)| crate::classify::excerpt(&to, 200));
+fn redirected(head: &ResponseHead<'_>) -> ModelError {
+    let status = head.status.unwrap_or_default();
+    let to = head.header("location").map_or_else(|| "elsewhere".to_owned(), |to| excerpt(to, 200));
     let message = format!(
         "the server answered {status} and points to {to}; the key is not carried along, so set the base address to where the server is"
     );
@@ -244,9 +241,11 @@ fn waited(what: &str, limit: Duration) -> ModelError {
     ModelError::new(ModelErrorKind::Transport, message)
 }
 
-fn interrupted(bytes: usize, error: reqwest::Error) -> ModelError {
-    let cause = transport("the connection failed", error).message;
-    ModelError::interrupted(&format!("after {bytes} bytes ({cause})"))
+fn interrupted(bytes: usize, error: ModelError) -> ModelError {
+    if error.kind != ModelErrorKind::Transport {
+        return error;
+    }
+    ModelError::interrupted(&format!("after {bytes} bytes ({})", error.message))
 }
 
 #[expect(

@@ -1,19 +1,97 @@
 //! The HTTP client: no redirects, no retries, TLS only where it is needed.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::{ModelError, ModelErrorKind};
+use async_trait::async_trait;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
+use reqwest::{Client, Method, Url};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
 use super::ConfigError;
+use super::address::{is_loopback, parse};
+use crate::transport::{Transport, TransportRequest, TransportResponse};
+
+/// The network: requests go out over HTTP or HTTPS, with connections kept and used again.
+///
+/// Content is neither compressed nor decompressed.
+#[derive(Debug, Clone)]
+pub struct HttpTransport(Client);
+
+impl HttpTransport {
+    /// A transport for servers at this address. It needs certificates only for `https`, and no proxy on this machine.
+    pub fn new(base_url: &str, connect_timeout: Duration) -> Result<Self, ConfigError> {
+        build(&parse(base_url)?, connect_timeout).map(Self)
+    }
+}
+
+/// A client of your own. It should follow no redirects, which would carry the key along, and retry nothing.
+impl From<Client> for HttpTransport {
+    fn from(client: Client) -> Self {
+        Self(client)
+    }
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    async fn send(&self, request: TransportRequest) -> Result<TransportResponse, ModelError> {
+        let TransportRequest { method, url, headers, body } = request;
+        let unsendable = |what: &str| {
+            let message = format!("the {what} of the request cannot be sent over HTTP");
+            ModelError::new(ModelErrorKind::InvalidRequest, message)
+        };
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unsendable("method"))?;
+        let url = Url::parse(&url).map_err(|_| unsendable("address"))?;
+        let headers = headers_of(&headers).ok_or_else(|| unsendable("headers"))?;
+        let length = body.len();
+        let buffers = body.into_buffers().map(Ok::<_, Infallible>);
+        let request = self.0.request(method, url).headers(headers).header(CONTENT_LENGTH, length);
+        let request = request.body(reqwest::Body::wrap_stream(stream::iter(buffers)));
+        let sent = request.send().await;
+        let response = sent.map_err(|error| failed("the request could not be sent", error))?;
+        let headers = response.headers().iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        Ok(TransportResponse {
+            status: response.status().as_u16(),
+            headers: headers.collect(),
+            body: response.bytes_stream().map_err(|error| failed("the connection failed", error)).boxed(),
+        })
+    }
+}
+
+/// Every value is kept out of logs.
+fn headers_of(pairs: &[(String, String)]) -> Option<HeaderMap> {
+    let pairs = pairs.iter().map(|(name, value)| {
+        let mut value = HeaderValue::from_str(value).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name).ok()?, value))
+    });
+    pairs.collect()
+}
+
+/// What went wrong below HTTP, without the address, whose query may hold secrets.
+fn failed(what: &str, error: reqwest::Error) -> ModelError {
+    use std::error::Error as _;
+    let error = error.without_url();
+    let mut message = format!("{what}: {error}");
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        message.push_str(&format!(": {deeper}"));
+        cause = deeper.source();
+    }
+    ModelError::new(ModelErrorKind::Transport, message)
+}
 
 /// A client for one address. A redirect would carry the key to another host, and a retry here would multiply with
 /// those of the harness: both are off.
-pub(super) fn build(url: &Url, connect_timeout: Duration) -> Result<Client, ConfigError> {
+fn build(url: &Url, connect_timeout: Duration) -> Result<Client, ConfigError> {
     let builder = Client::builder()
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
@@ -34,9 +112,4 @@ fn tls(is_needed: bool) -> Result<ClientConfig, rustls::Error> {
     }
     let verifier = Arc::new(Verifier::new(provider)?);
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
-}
-
-pub(super) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }

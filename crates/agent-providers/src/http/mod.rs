@@ -1,41 +1,47 @@
-//! The HTTP transport: one request, one answer, no retries; behind feature `http`.
+//! A model behind HTTP: one request, one answer, no retries; behind feature `http`.
 
+mod address;
 mod answer;
 mod client;
+mod headers;
+
+pub use client::HttpTransport;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{
-    Cancel, Encoder, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream, Outgoing,
-};
+use agent_core::{Cancel, Encoder, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing};
 use async_trait::async_trait;
-use futures_util::{TryStreamExt, stream};
-use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Url};
+use futures_util::TryStreamExt;
 
-use crate::anthropic::profiles;
 use crate::names::ToolNames;
 use crate::sse::DEFAULT_EVENT_LIMIT;
-use crate::wire::{WireFormat, encoder};
+use crate::transport::{Transport, TransportRequest};
+use crate::vendor::Vendor;
+use crate::wire::{Dialect, encoder};
+use address::Address;
 use answer::{Limits, Wire};
+use headers::Headers;
 
-/// How to reach an Anthropic-compatible server.
+/// How to reach a model of any vendor.
 #[derive(Clone)]
 #[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
-pub struct AnthropicConfig {
-    /// Address of the server; `/v1/messages` is appended. A path in front of it is kept.
-    pub base_url: String,
-    /// The key, sent as `x-api-key`; an empty one is not sent.
+pub struct HttpConfig {
+    /// Whose model it is; default Anthropic's.
+    pub vendor: Vendor,
+    /// Address of the server in place of the vendor's. A path in front of the vendor's path is kept, and so is a query.
+    pub base_url: Option<String>,
+    /// The key, sent as the vendor wants it; an empty one is not sent.
     pub api_key: ApiKey,
     /// The model's name on the wire.
     pub model: String,
-    /// Further headers, for example `anthropic-beta`; they replace ours of the same name.
+    /// Further headers; they replace ours of the same name, but features in `anthropic-beta` are added to ours.
     pub headers: Vec<(String, String)>,
     /// What the model can do; by default looked up by its name.
     pub profile: Option<ModelProfile>,
-    /// A client to use instead of one of our own. It should follow no redirects and retry nothing.
-    pub client: Option<Client>,
+    /// What carries requests, in place of [`Self::network`]: a client of your own, or a recorded one in tests.
+    pub transport: Option<Arc<dyn Transport>>,
     /// Longest wait for a connection; default 30 s.
     pub connect_timeout: Duration,
     /// Longest wait for the response to begin; default 600 s, since an answer that is not streamed begins late.
@@ -83,40 +89,55 @@ pub enum ConfigError {
     Client(#[source] reqwest::Error),
 }
 
-/// A Claude model behind HTTP.
+/// A model behind HTTP.
 ///
 /// ```no_run
 /// use agent_core::LanguageModel;
-/// use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey};
+/// use agent_providers::{ApiKey, HttpConfig, HttpModel, Vendor};
 ///
-/// let model = AnthropicModel::new(AnthropicConfig {
+/// let model = HttpModel::new(HttpConfig {
+///     vendor: Vendor::named("anthropic").ok_or("no such vendor")?,
 ///     api_key: ApiKey::new("sk-ant-…"),
 ///     model: "claude-opus-5-5".into(),
-///     ..AnthropicConfig::default()
+///     ..HttpConfig::default()
 /// })?;
 /// assert_eq!(model.profile().context_window, 1_000_000);
-/// # Ok::<(), agent_providers::ConfigError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct AnthropicModel {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
+pub struct HttpModel {
+    transport: Arc<dyn Transport>,
+    dialect: Dialect,
+    address: Address,
+    headers: Headers,
     profile: ModelProfile,
     names: ToolNames,
     api_key: ApiKey,
     limits: Limits,
 }
 
-impl Default for AnthropicConfig {
+impl HttpConfig {
+    /// The address in use: the one given, or else the vendor's.
+    pub fn base_url(&self) -> &str {
+        self.base_url.as_deref().unwrap_or(&self.vendor.base_url)
+    }
+
+    /// The real network to that address, which a model takes when it is given no other transport.
+    pub fn network(&self) -> Result<HttpTransport, ConfigError> {
+        HttpTransport::new(self.base_url(), self.connect_timeout)
+    }
+}
+
+impl Default for HttpConfig {
     fn default() -> Self {
         Self {
-            base_url: "https://api.anthropic.com".into(),
+            vendor: Vendor::default(),
+            base_url: None,
             api_key: ApiKey::default(),
             model: String::new(),
             headers: Vec::new(),
             profile: None,
-            client: None,
+            transport: None,
             connect_timeout: Duration::from_secs(30),
             response_timeout: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(300),
@@ -126,12 +147,13 @@ impl Default for AnthropicConfig {
     }
 }
 
-/// Values of headers may be secrets too: only their names are shown.
-impl fmt::Debug for AnthropicConfig {
+/// Values of headers may be secrets too, and so may a query: only names are shown.
+impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("AnthropicConfig")
-            .field("base_url", &self.base_url)
+        f.debug_struct("HttpConfig")
+            .field("vendor", &self.vendor.name)
+            .field("base_url", &Address::new(self.base_url(), "", "").ok())
             .field("api_key", &self.api_key)
             .field("model", &self.model)
             .field("headers", &names)
@@ -145,8 +167,12 @@ impl ApiKey {
         Self(key.into())
     }
 
+    fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// A text without the key in it.
-    pub(crate) fn hidden_in(&self, text: String) -> String {
+    fn hidden_in(&self, text: String) -> String {
         if self.0.is_empty() { text } else { text.replace(&self.0, "[redacted]") }
     }
 }
@@ -157,20 +183,21 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-impl AnthropicModel {
+impl HttpModel {
     /// Checks the configuration; nothing is sent yet.
-    pub fn new(config: AnthropicConfig) -> Result<Self, ConfigError> {
-        let url = messages_url(&config.base_url)?;
-        let headers = headers(&config)?;
-        let client = match config.client {
-            Some(client) => client,
-            None => client::build(&url, config.connect_timeout)?,
+    pub fn new(config: HttpConfig) -> Result<Self, ConfigError> {
+        let address = Address::new(config.base_url(), &config.vendor.path, &config.model)?;
+        let headers = Headers::new(&config)?;
+        let transport = match &config.transport {
+            Some(transport) => Arc::clone(transport),
+            None => Arc::new(config.network()?),
         };
         Ok(Self {
-            client,
-            url,
+            transport,
+            address,
             headers,
-            profile: config.profile.unwrap_or_else(|| profiles::profile(&config.model)),
+            profile: config.profile.unwrap_or_else(|| config.vendor.profile(&config.model)),
+            dialect: config.vendor.dialect,
             names: ToolNames::default(),
             api_key: config.api_key,
             limits: Limits {
@@ -182,34 +209,34 @@ impl AnthropicModel {
         })
     }
 
-    fn request(&self, request: Outgoing) -> reqwest::RequestBuilder {
-        let Outgoing { body, .. } = request;
-        let length = body.len();
-        let buffers = body.into_buffers().map(Ok::<_, std::convert::Infallible>);
-        self.client
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .header(header::CONTENT_LENGTH, length)
-            .body(reqwest::Body::wrap_stream(stream::iter(buffers)))
+    fn request(&self, request: Outgoing) -> TransportRequest {
+        let Outgoing { body, stream, headers } = request;
+        let Address { plain, streamed } = &self.address;
+        TransportRequest {
+            method: "POST".into(),
+            url: (if stream { streamed } else { plain }).to_string(),
+            headers: self.headers.with(&headers),
+            body,
+        }
     }
 }
 
 #[async_trait]
-impl LanguageModel for AnthropicModel {
+impl LanguageModel for HttpModel {
     fn profile(&self) -> &ModelProfile {
         &self.profile
     }
 
     fn encoder(&self) -> Box<dyn Encoder> {
-        encoder(&WireFormat::Anthropic.into(), self.profile.clone(), self.names.clone())
+        encoder(&self.dialect, self.profile.clone(), self.names.clone())
     }
 
     async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
-        let wire =
-            Wire { dialect: WireFormat::Anthropic.into(), names: self.names.clone(), limits: self.limits };
+        let wire = Wire { dialect: self.dialect.clone(), names: self.names.clone(), limits: self.limits };
         let key = self.api_key.clone();
         let hide = move |error: ModelError| ModelError { message: key.hidden_in(error.message), ..error };
-        let answer = answer::open(self.request(request), wire, cancel).await.map_err(&hide)?;
+        let sent = self.transport.send(self.request(request));
+        let answer = answer::open(sent, wire, cancel).await.map_err(&hide)?;
         Ok(Box::pin(answer.map_err(hide)))
     }
 }
@@ -223,49 +250,7 @@ impl LanguageModel for AnthropicModel {
 /// assert!(!is_loopback("http://127.0.0.1.example.com"));
 /// ```
 pub fn is_loopback(base_url: &str) -> bool {
-    messages_url(base_url).is_ok_and(|url| client::is_loopback(&url))
-}
-
-fn messages_url(base: &str) -> Result<Url, ConfigError> {
-    let bad = || ConfigError::BaseUrl { given: base.to_owned() };
-    let trimmed = base.trim().trim_end_matches('/');
-    let trimmed = trimmed.strip_suffix("/messages").unwrap_or(trimmed);
-    let root = trimmed.strip_suffix("/v1").unwrap_or(trimmed);
-    let url = Url::parse(&format!("{root}/v1/messages")).map_err(|_| bad())?;
-    // `http://` without a host would make the path its host.
-    let is_web = matches!(url.scheme(), "http" | "https") && root.contains("://");
-    if is_web { Ok(url) } else { Err(bad()) }
-}
-
-fn headers(config: &AnthropicConfig) -> Result<HeaderMap, ConfigError> {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-    if !config.api_key.0.is_empty() {
-        let mut key = HeaderValue::from_str(&config.api_key.0).map_err(|_| ConfigError::ApiKey)?;
-        key.set_sensitive(true);
-        headers.insert("x-api-key", key);
-    }
-    for (name, value) in &config.headers {
-        let bad = || ConfigError::Header { name: name.clone() };
-        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
-        value.set_sensitive(true);
-        headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| bad())?, value);
-    }
-    Ok(headers)
-}
-
-/// What went wrong below HTTP, without the address, whose query may hold secrets.
-pub(crate) fn transport(what: &str, error: reqwest::Error) -> ModelError {
-    use std::error::Error as _;
-    let error = error.without_url();
-    let mut message = format!("{what}: {error}");
-    let mut cause = error.source();
-    while let Some(deeper) = cause {
-        message.push_str(&format!(": {deeper}"));
-        cause = deeper.source();
-    }
-    ModelError::new(ModelErrorKind::Transport, message)
+    address::parse(base_url).is_ok_and(|url| address::is_loopback(&url))
 }
 
 #[cfg(test)]
@@ -273,73 +258,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_end_in_one_path() {
-        let check = |base: &str, expect: &str| assert_eq!(messages_url(base).unwrap().as_str(), expect);
-        check("https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
-        check("https://api.anthropic.com/", "https://api.anthropic.com/v1/messages");
-        check("http://127.0.0.1:8080/proxy/anthropic/", "http://127.0.0.1:8080/proxy/anthropic/v1/messages");
-        check("https://gateway.example/v1", "https://gateway.example/v1/messages");
-        check("https://gateway.example/v1/messages/", "https://gateway.example/v1/messages");
-        for bad in ["", "api.anthropic.com", "ftp://a", "http://"] {
-            assert!(messages_url(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn addresses_of_this_machine() {
-        for local in [
-            "http://127.0.0.1:11434",
-            "http://localhost/v1",
-            "http://LOCALHOST:8080",
-            "http://[::1]:8080/",
-            "http://user@localhost:1",
-        ] {
-            assert!(is_loopback(local), "{local}");
-        }
-        for far in [
-            "https://api.anthropic.com",
-            "http://127.0.0.1.example.com",
-            "http://localhost.example.com",
-            "http://localhost@example.com",
-            "localhost:8080",
-            "",
-        ] {
-            assert!(!is_loopback(far), "{far}");
-        }
-    }
-
-    #[test]
     fn a_key_is_never_printed() {
-        let extra = vec![("authorization".to_owned(), "Bearer secret-9".to_owned())];
-        let config = AnthropicConfig {
+        let config = HttpConfig {
+            base_url: Some("http://user:secret-6@127.0.0.1?key=secret-8".into()),
             api_key: ApiKey::new("secret-7"),
-            headers: extra,
-            ..AnthropicConfig::default()
+            headers: vec![("x-session".to_owned(), "secret-9".to_owned())],
+            ..HttpConfig::default()
         };
-        assert!(!format!("{config:?} {:?}", headers(&config).unwrap()).contains("secret-"));
-        assert!(
-            !format!(
-                "{:?}",
-                AnthropicModel::new(AnthropicConfig {
-                    base_url: "http://127.0.0.1".into(),
-                    ..config.clone()
-                })
-                .unwrap()
-            )
-            .contains("secret-")
-        );
+        let model = HttpModel::new(config.clone()).unwrap();
+        let request = model.request(Outgoing::default());
+        let printed = format!("{config:?} {:?} {request:?}", model.headers);
+        assert!(!printed.contains("secret-"), "{printed}");
+        assert!(!format!("{model:?}").contains("secret-"), "{model:?}");
         assert_eq!(config.api_key.hidden_in("bad key secret-7".into()), "bad key [redacted]");
-        let broken = AnthropicConfig { api_key: ApiKey::new("secret\n8"), ..AnthropicConfig::default() };
-        let error = AnthropicModel::new(broken).unwrap_err();
+        let broken = HttpConfig { api_key: ApiKey::new("secret\n8"), ..HttpConfig::default() };
+        let error = HttpModel::new(broken).unwrap_err();
         assert!(matches!(error, ConfigError::ApiKey) && !error.to_string().contains("secret"));
     }
 
     #[test]
-    fn headers_of_the_user_win() {
-        let extra = vec![("Anthropic-Version".to_owned(), "2030-01-01".to_owned())];
-        let config = AnthropicConfig { headers: extra, ..AnthropicConfig::default() };
-        assert_eq!(headers(&config).unwrap()["anthropic-version"], "2030-01-01");
-        let bad = AnthropicConfig { headers: vec![("a b".into(), "x".into())], ..AnthropicConfig::default() };
-        assert!(matches!(headers(&bad), Err(ConfigError::Header { .. })));
+    fn a_format_is_asked_for_streams_in_its_own_way() {
+        let vendor = Vendor { path: "/v1beta/models/{model}:{method}".into(), ..Vendor::default() };
+        let config = HttpConfig {
+            vendor,
+            base_url: Some("http://127.0.0.1:9".into()),
+            model: "m".into(),
+            ..HttpConfig::default()
+        };
+        let model = HttpModel::new(config).unwrap();
+        let url = |stream| model.request(Outgoing { stream, ..Outgoing::default() }).url;
+        assert_eq!(url(true), "http://127.0.0.1:9/v1beta/models/m:streamGenerateContent?alt=sse");
+        assert_eq!(url(false), "http://127.0.0.1:9/v1beta/models/m:generateContent");
     }
 }

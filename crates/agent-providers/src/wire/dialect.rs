@@ -26,8 +26,23 @@ pub struct Dialect {
     pub quirks: Quirks,
 }
 
+impl Dialect {
+    /// The format as this provider is known to speak it; of an unknown one the least is assumed.
+    ///
+    /// ```
+    /// use agent_providers::{Dialect, WireFormat};
+    ///
+    /// let mistral = Dialect::of(WireFormat::OpenAiChat, "mistral");
+    /// assert_ne!(mistral.quirks, Dialect::from(WireFormat::OpenAiChat).quirks);
+    /// ```
+    pub fn of(format: WireFormat, provider: &str) -> Self {
+        Self { format, provider: provider.to_owned(), quirks: Quirks::of(provider) }
+    }
+}
+
+/// The format as its inventor speaks it.
 impl From<WireFormat> for Dialect {
     fn from(format: WireFormat) -> Self {
-        Self { format, provider: format.as_str().to_owned(), quirks: Quirks::default() }
+        Self::of(format, format.as_str())
     }
 }

@@ -127,7 +127,7 @@ impl<F: Form> Encoder for SessionEncoder<F> {
         let mut tail = self.form.tail(request, &mut cx);
         tail.lay_over(request.settings, &mut cx);
         body.push(Bytes::from(tail.into_bytes()));
-        body.push(Bytes::from_static(F::end(request.stream)));
+        body.push(Bytes::from_static(self.form.end(request.stream)));
         let headers = self.form.headers(request, &self.profile);
         Encoded { request: Outgoing { body, stream: request.stream, headers }, diagnostics }
     }
@@ -180,7 +180,7 @@ fn unknown_model(profile: &ModelProfile) -> Diagnostic {
     Diagnostic {
         what: "model".into(),
         why: format!(
-            "nothing is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed; give its profile to use what it can do"
+            "too little is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed; give its profile to use what it can do"
         ),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
     fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail;
 
     /// The end of the body, the only part that depends on streaming.
-    fn end(stream: bool) -> &'static [u8];
+    fn end(&self, stream: bool) -> &'static [u8];
 
     /// Headers that what is in the body needs.
     fn headers(&self, _request: &ModelRequest<'_>, _profile: &ModelProfile) -> Vec<(String, String)> {

@@ -13,12 +13,16 @@ pub(crate) mod json;
 mod marks;
 pub mod ollama;
 pub mod openai_chat;
+mod openai_responses;
 mod opening;
+pub(crate) mod schema;
 pub(crate) mod tail;
+mod transcript;
 pub(crate) mod words;
 
 pub use dialect::Dialect;
 pub use import::{ImportError, Imported};
+pub use transcript::{Transcript, TranscriptError};
 
 use std::fmt;
 
@@ -26,7 +30,7 @@ use agent_core::{Encoder, ModelError, ModelErrorKind, ModelEvent, ModelProfile, 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_encoding};
+use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_head};
 use crate::lines::ObjectFrames;
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
@@ -44,6 +48,12 @@ pub type Events = Vec<Result<ModelEvent, ModelError>>;
 pub enum WireFormat {
     /// Anthropic Messages.
     Anthropic,
+    /// OpenAI Chat Completions, and what calls itself compatible with it.
+    #[serde(rename = "openai-chat")]
+    OpenAiChat,
+    /// OpenAI Responses, sent without state.
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
     /// Google Gemini, `generateContent`.
     Gemini,
     /// Ollama's own `/api/chat`; it also speaks Chat Completions.
@@ -111,9 +121,9 @@ pub(crate) trait Codec: fmt::Debug + Send {
     /// Takes the body of an answer that was not streamed.
     fn body(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
-    /// Takes the end of the bytes, or of what is to be read of them: a format whose answers have no last event says
-    /// here whether this one is whole.
-    fn end(&mut self, _out: &mut Vec<ModelEvent>) -> Result<Progress, ModelError> {
+    /// Takes the end of the stream, or its mark: what is there may be whole although no event says so. Formats whose
+    /// last event is one of their own leave it.
+    fn end(&mut self, _end: End, _out: &mut Vec<ModelEvent>) -> Result<Progress, ModelError> {
         Ok(Progress::More)
     }
 
@@ -130,6 +140,15 @@ pub(crate) enum Progress {
     Complete,
 }
 
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With `[DONE]`.
+    Marked,
+    /// With the bytes, or with the connection.
+    Bytes,
+}
+
 /// The JSON of one event, made readable.
 #[derive(Debug)]
 pub(crate) struct Json<'j> {
@@ -140,12 +159,15 @@ pub(crate) struct Json<'j> {
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 3] = [Self::Anthropic, Self::Gemini, Self::Ollama];
+    pub const ALL: [Self; 5] =
+        [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Ollama];
 
     /// The format's name, as written in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
             Self::Gemini => "gemini",
             Self::Ollama => "ollama",
         }
@@ -166,6 +188,10 @@ impl Dialect {
     fn codec(&self, names: ToolNames) -> Box<dyn Codec> {
         match self.format {
             WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+            WireFormat::OpenAiChat => Box::new(openai_chat::decode::ChatCodec::new(self, names)),
+            WireFormat::OpenAiResponses => {
+                Box::new(openai_responses::decode::ResponsesCodec::new(&self.provider, names))
+            }
             WireFormat::Gemini => Box::new(gemini::decode::GenerateCodec::new(names, self.provider.clone())),
             WireFormat::Ollama => Box::new(ollama::decode::ChatCodec::new(names, self.provider.clone())),
         }
@@ -179,12 +205,12 @@ impl Dialect {
 ///
 /// ```
 /// use agent_core::{Entry, History, ModelRequest, RequestSettings, ToolChoice, UserMessage};
-/// use agent_providers::{ToolNames, WireFormat, anthropic::profiles::profile, encoder};
+/// use agent_providers::{Catalog, ToolNames, WireFormat, encoder};
 ///
 /// let mut history = History::new();
 /// history.push(Entry::User(UserMessage::text("hi")?))?;
-/// let mut encoder =
-///     encoder(&WireFormat::Anthropic.into(), profile("claude-haiku-4-5"), ToolNames::default());
+/// let profile = Catalog::builtin().profile("anthropic", "claude-haiku-4-5");
+/// let mut encoder = encoder(&WireFormat::Anthropic.into(), profile, ToolNames::default());
 /// let encoded = encoder.encode(&ModelRequest {
 ///     system: &[],
 ///     tools: &[],
@@ -208,6 +234,10 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
         WireFormat::Anthropic => {
             Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
         }
+        WireFormat::OpenAiChat => openai_chat::encode::encoder(&dialect.quirks, profile, names),
+        WireFormat::OpenAiResponses => {
+            Box::new(SessionEncoder::new(openai_responses::encode::ResponsesForm, profile, names))
+        }
         WireFormat::Gemini => Box::new(SessionEncoder::new(gemini::encode::GenerateForm, profile, names)),
         WireFormat::Ollama => Box::new(SessionEncoder::new(ollama::encode::ChatForm, profile, names)),
     }
@@ -226,6 +256,8 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
 pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
     match dialect.format {
         WireFormat::Anthropic => anthropic::import::import(body),
+        WireFormat::OpenAiChat => openai_chat::import::import(dialect, body),
+        WireFormat::OpenAiResponses => openai_responses::import::import(dialect, body),
         WireFormat::Gemini => gemini::import::import(dialect, body),
         WireFormat::Ollama => ollama::import::import(dialect, body),
     }
@@ -298,7 +330,7 @@ impl StreamDecoder {
                 self.take(frame, &mut out);
             }
         }
-        self.end(&mut out);
+        self.end(End::Bytes, &mut out);
         if self.state == State::Open {
             let error = self.ended();
             self.fail(error, &mut out);
@@ -309,6 +341,7 @@ impl StreamDecoder {
     /// Takes the failure of the connection in place of the stream's end.
     pub fn interrupt(&mut self, cause: &str) -> Events {
         let mut out = Vec::new();
+        self.end(End::Bytes, &mut out);
         if self.state == State::Open {
             let error = ModelError::interrupted(&format!("after {} bytes ({cause})", self.bytes));
             self.fail(error, &mut out);
@@ -361,7 +394,7 @@ impl StreamDecoder {
         };
         let data = match frame.payload() {
             Payload::Data(data) => data,
-            Payload::Done => return self.end(out),
+            Payload::Done => return self.end(End::Marked, out),
             Payload::KeepAlive => return,
         };
         self.progress += 1;
@@ -380,17 +413,17 @@ impl StreamDecoder {
         }
     }
 
-    /// Asks the format whether the answer is whole as it stands.
-    fn end(&mut self, out: &mut Events) {
-        if self.state != State::Open {
+    /// Lets the format say whether what arrived is whole. A plain body says so itself.
+    fn end(&mut self, end: End, out: &mut Events) {
+        if self.state != State::Open || matches!(self.opening, Opening::Plain(_)) {
             return;
         }
         let mut events = Vec::new();
-        let progress = self.codec.end(&mut events);
+        let progress = self.codec.end(end, &mut events);
         out.extend(events.into_iter().map(Ok));
         match progress {
             Ok(Progress::Complete) => self.state = State::Complete,
-            Ok(Progress::More | Progress::Unknown) => {}
+            Ok(Progress::Unknown | Progress::More) => {}
             Err(error) => self.fail(error, out),
         }
     }
@@ -434,7 +467,7 @@ pub fn decode_body(dialect: &Dialect, names: &ToolNames, head: &ResponseHead<'_>
     } else {
         plain(dialect.codec(names.clone()).as_mut(), body)
     };
-    events.into_iter().map(|event| event.map_err(|error| with_encoding(error, head))).collect()
+    events.into_iter().map(|event| event.map_err(|error| with_head(error, head))).collect()
 }
 
 /// Decodes the body of a successful answer.
@@ -466,7 +499,8 @@ pub(crate) fn too_large() -> ModelError {
 fn is_whole(frame: &Frame) -> bool {
     match frame.payload() {
         Payload::Data(data) => serde_json::from_str::<IgnoredAny>(&mended(data).0).is_ok(),
-        Payload::KeepAlive | Payload::Done => false,
+        Payload::Done => true,
+        Payload::KeepAlive => false,
     }
 }
 

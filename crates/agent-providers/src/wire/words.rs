@@ -36,11 +36,20 @@ pub(crate) fn object_input(input: &ToolInput) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn clips_say_what_they_removed() {
-        assert_eq!(clipped("abcdef", Some(6)), "abcdef");
-        assert_eq!(clipped("abcdef", Some(2)), "a\n[4 bytes removed]\nf");
-        assert_eq!(clipped("\u{e9}\u{e9}\u{e9}", Some(3)), "\u{e9}\n[4 bytes removed]\n");
+    proptest::proptest! {
+        #[test]
+        fn clips_say_what_they_removed_and_split_no_character(text in "\\PC{0,60}", limit in 0usize..90) {
+            let short = clipped(&text, Some(limit));
+            if text.len() <= limit {
+                proptest::prop_assert_eq!(short.as_ref(), text.as_str());
+            } else {
+                let (head, rest) = short.split_once("\n[").unwrap();
+                let (removed, tail) = rest.rsplit_once(" bytes removed]\n").unwrap();
+                proptest::prop_assert_eq!(head.len() + removed.parse::<usize>().unwrap() + tail.len(), text.len());
+                proptest::prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                proptest::prop_assert!(head.len() + tail.len() <= limit);
+            }
+        }
     }
 
     #[test]

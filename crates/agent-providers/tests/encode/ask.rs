@@ -5,8 +5,7 @@ use agent_core::{
     NoteKind, RawJson, RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCall, ToolCard,
     ToolChoice, ToolInput, ToolOutput, ToolResult, UserMessage,
 };
-use agent_providers::anthropic::profiles::profile;
-use agent_providers::{ToolNames, WireFormat};
+use agent_providers::{Catalog, ToolNames, WireFormat};
 
 /// Everything of a request but the conversation.
 pub(super) struct Ask {
@@ -69,6 +68,10 @@ impl Ask {
 
 pub(super) fn encoder() -> Box<dyn Encoder> {
     encoder_of(profile("claude-sonnet-4-6"))
+}
+
+pub(super) fn profile(model: &str) -> ModelProfile {
+    Catalog::builtin().profile("anthropic", model)
 }
 
 pub(super) fn encoder_of(profile: ModelProfile) -> Box<dyn Encoder> {

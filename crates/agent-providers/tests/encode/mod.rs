@@ -8,11 +8,10 @@ use agent_core::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Mark, MarkPoint, ModelProfile,
     ProviderPart, RawJson, Reasoning, Rewrite, Seal, Text, ToolOutput, Ttl, UserMessage, UserPart,
 };
-use agent_providers::anthropic::profiles::profile;
 use agent_providers::{WireFormat, import_request};
 
 use crate::support::{fixtures, response};
-use ask::{Ask, call, encoder, encoder_of, history, messages, note, step, talk, text, user, words};
+use ask::{Ask, call, encoder, encoder_of, history, messages, note, profile, step, talk, text, user, words};
 
 #[test]
 fn a_whole_request() {

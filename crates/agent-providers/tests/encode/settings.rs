@@ -1,9 +1,8 @@
 //! Settings that a model cannot take are changed with a note, and never refused by the provider.
 
 use agent_core::{RequestSettings, Thinking, ToolChoice};
-use agent_providers::anthropic::profiles::profile;
 
-use super::ask::{Ask, encoder_of, talk, text};
+use super::ask::{Ask, encoder_of, profile, talk, text};
 
 /// With these settings on this model the tail of the body is this, with this many notes.
 #[track_caller]

@@ -4,10 +4,9 @@ use agent_core::{
     AssistantPart, Body, CacheProfile, Entry, EntryId, History, Mark, MarkPoint, ModelProfile, ProviderPart,
     RawJson, Reasoning, Rendered, Rewrite, Seal, SystemBlock, Text, ToolOutput, Ttl,
 };
-use agent_providers::anthropic::profiles::profile;
 use proptest::prelude::*;
 
-use super::ask::{Ask, call, encoder, encoder_of, history, note, step, talk, text, user, words};
+use super::ask::{Ask, call, encoder, encoder_of, history, note, profile, step, talk, text, user, words};
 
 /// Buffers of a body by address and length; two bodies that hold the same buffer show the same pair.
 fn buffers(body: &Body) -> Vec<(usize, usize)> {

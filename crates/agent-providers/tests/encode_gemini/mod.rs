@@ -130,7 +130,7 @@ fn a_request_holds_what_stays_first_and_is_the_same_for_streams() {
     let log = history(vec![user("go")]);
     let (body, notes) = ask.body(profile("gemini-3-flash"), &log);
     assert_eq!(notes, ["tools"]);
-    insta::assert_snapshot!(body, @r#"{"systemInstruction":{"parts":[{"text":"Be brief."},{"text":"Be kind."}]},"tools":[{"functionDeclarations":[{"name":"look","description":"Looks.","parametersJsonSchema":{"additionalProperties":false,"properties":{"at":{"type":"string"}},"type":"object"}},{"name":"notes_add_e1253ccd","description":""}]},{"googleSearch":{}}],"contents":[{"role":"user","parts":[{"text":"go"},{"text":"mind the step"}]}],"generationConfig":{"maxOutputTokens":100}}"#);
+    insta::assert_snapshot!(body, @r#"{"systemInstruction":{"parts":[{"text":"Be brief."},{"text":"Be kind."}]},"tools":[{"functionDeclarations":[{"name":"look","description":"Looks.","parameters":{"properties":{"at":{"type":"string"}},"type":"object"}},{"name":"notes_add_e1253ccd","description":""}]},{"googleSearch":{}}],"contents":[{"role":"user","parts":[{"text":"go"},{"text":"mind the step"}]}],"generationConfig":{"maxOutputTokens":100}}"#);
     let streamed = Ask { stream: true, ..ask };
     let encoded = streamed.encode(&mut *encoder(profile("gemini-3-flash")), &log);
     assert_eq!((text(&encoded.request.body), encoded.request.stream), (body, true));

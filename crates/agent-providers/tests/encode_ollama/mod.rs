@@ -124,7 +124,7 @@ fn a_request_holds_what_stays_first_and_streaming_changes_its_end_only() {
     let log = history(vec![user("go")]);
     let (body, notes) = ask.body(profile("leaf:4b"), &log);
     assert_eq!(notes, ["tools"]);
-    insta::assert_snapshot!(body, @r#"{"model":"leaf:4b","tools":[{"type":"function","function":{"name":"notes_add_e1253ccd","description":"Adds.","parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"Be brief.\n\nBe kind."},{"role":"user","content":"go"},{"role":"user","content":"mind the step"}],"options":{"num_predict":100},"stream":false}"#);
+    insta::assert_snapshot!(body, @r#"{"model":"leaf:4b","tools":[{"type":"function","function":{"name":"notes_add_e1253ccd","description":"Adds.","parameters":{"properties":{},"type":"object"}}}],"messages":[{"role":"system","content":"Be brief.\n\nBe kind."},{"role":"user","content":"go"},{"role":"user","content":"mind the step"}],"options":{"num_predict":100},"stream":false}"#);
     let streamed = Ask { stream: true, ..ask };
     let (streamed, _) = streamed.body(profile("leaf:4b"), &log);
     assert_eq!(streamed.strip_suffix("true}"), body.strip_suffix("false}"));

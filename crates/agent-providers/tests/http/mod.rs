@@ -1,12 +1,14 @@
 //! The transport against a small server on the loopback interface.
 
+mod seam;
+
 use std::time::Duration;
 
 use agent_core::{
     Cancel, Entry, FinishKind, History, LanguageModel, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
     RequestSettings, ResponseBuilder, ToolChoice, UserMessage,
 };
-use agent_providers::{AnthropicConfig, AnthropicModel, ApiKey};
+use agent_providers::{ApiKey, HttpConfig, HttpModel};
 use futures_util::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -96,26 +98,23 @@ fn fixture(name: &str) -> Vec<u8> {
     all.into_iter().find(|(file, _)| file == name).unwrap().1
 }
 
-fn model(server: &Server) -> AnthropicModel {
-    AnthropicModel::new(config(server)).unwrap()
+fn model(server: &Server) -> HttpModel {
+    HttpModel::new(config(server)).unwrap()
 }
 
-fn config(server: &Server) -> AnthropicConfig {
-    AnthropicConfig {
-        base_url: server.base_url.clone(),
+fn config(server: &Server) -> HttpConfig {
+    HttpConfig {
+        base_url: Some(server.base_url.clone()),
         api_key: ApiKey::new(KEY),
         model: "claude-haiku-4-5".into(),
         headers: vec![("anthropic-beta".into(), "a,b".into())],
         idle_timeout: Duration::from_secs(20),
-        ..AnthropicConfig::default()
+        ..HttpConfig::default()
     }
 }
 
 /// Calls the model once and collects what it says.
-async fn ask(
-    model: &AnthropicModel,
-    cancel: &Cancel,
-) -> Result<Vec<Result<ModelEvent, ModelError>>, ModelError> {
+async fn ask(model: &HttpModel, cancel: &Cancel) -> Result<Vec<Result<ModelEvent, ModelError>>, ModelError> {
     let mut history = History::new();
     history.push(Entry::User(UserMessage::text("hello \u{1F600}").unwrap())).unwrap();
     let draft = history.draft();
@@ -210,6 +209,23 @@ async fn the_first_byte_and_not_the_content_type_tells_what_an_answer_is() {
 }
 
 #[tokio::test]
+async fn an_error_under_status_200_says_how_long_to_wait() {
+    let body = br#"{"type":"error","error":{"type":"overloaded_error","message":"full"}}"#;
+    let event = [b"event: error\ndata: ".as_slice(), body, b"\n\n"].concat();
+    for (content_type, body) in [(JSON, body.to_vec()), (STREAM, event)] {
+        let script = vec![Do::Send(head(200, &[content_type, "retry-after: 7"])), Do::Send(body)];
+        let error = check(script).await.unwrap_err();
+        assert_eq!((error.kind, error.retry_after_ms), (ModelErrorKind::Overloaded, Some(7_000)), "{error}");
+    }
+    let refused = br#"{"type":"error","error":{"type":"invalid_request_error","message":"no"}}"#;
+    let script = vec![Do::Send(head(200, &[JSON, "retry-after: 7"])), Do::Send(refused.to_vec())];
+    assert_eq!(check(script).await.unwrap_err().retry_after_ms, None, "waiting does not help");
+    let cut = vec![Do::Send(head(200, &[STREAM, "retry-after: 7"])), Do::Send(fixture("cut_stream.sse"))];
+    let error = check(cut).await.unwrap().pop().unwrap().unwrap_err();
+    assert_eq!((error.kind, error.retry_after_ms), (ModelErrorKind::Interrupted, None), "{error}");
+}
+
+#[tokio::test]
 async fn refusals_are_classified_and_hold_no_key() {
     let body =
         format!(r#"{{"error":{{"type":"authentication_error","message":"invalid x-api-key: {KEY}"}}}}"#);
@@ -286,8 +302,8 @@ async fn cancelling_ends_a_call_in_every_phase() {
 async fn silence_ends_at_the_limit() {
     let script = vec![Do::Send(head(200, &[STREAM])), Do::Send(fixture("cut_stream.sse")), Do::Hang];
     let server = serve(vec![script]).await;
-    let config = AnthropicConfig { idle_timeout: Duration::from_millis(80), ..config(&server) };
-    let events = ask(&AnthropicModel::new(config).unwrap(), &Cancel::new()).await.unwrap();
+    let config = HttpConfig { idle_timeout: Duration::from_millis(80), ..config(&server) };
+    let events = ask(&HttpModel::new(config).unwrap(), &Cancel::new()).await.unwrap();
     let error = events.last().unwrap().as_ref().unwrap_err();
     assert_eq!((error.kind, error.retryable), (ModelErrorKind::Interrupted, true));
     assert!(error.message.contains("waited 0.08 s"), "{error}");
@@ -306,8 +322,8 @@ async fn paced(times: usize, pause: u64, bytes: &'static [u8]) -> (Result<Finish
         Do::Send(rest.to_vec()),
     ];
     let server = serve(vec![script]).await;
-    let config = AnthropicConfig { idle_timeout: AnthropicConfig::default().idle_timeout, ..config(&server) };
-    let model = AnthropicModel::new(config).unwrap();
+    let config = HttpConfig { idle_timeout: HttpConfig::default().idle_timeout, ..config(&server) };
+    let model = HttpModel::new(config).unwrap();
     let start = tokio::time::Instant::now();
     let last = match ask(&model, &Cancel::new()).await {
         Ok(mut events) => events.pop().unwrap(),
@@ -343,8 +359,8 @@ async fn comments_keep_no_dead_stream_alive_and_pings_do() {
 #[tokio::test]
 async fn a_limit_that_is_used_up_ends_a_stream_whose_bytes_are_there() {
     let server = serve(vec![vec![Do::Send(head(200, &[STREAM])), Do::Send(fixture("text.sse"))]]).await;
-    let config = AnthropicConfig { progress_timeout: Duration::ZERO, ..config(&server) };
-    let error = ask(&AnthropicModel::new(config).unwrap(), &Cancel::new()).await.unwrap_err();
+    let config = HttpConfig { progress_timeout: Duration::ZERO, ..config(&server) };
+    let error = ask(&HttpModel::new(config).unwrap(), &Cancel::new()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
     assert!(error.message.contains("`progress_timeout`"), "{error}");
 }
@@ -352,8 +368,8 @@ async fn a_limit_that_is_used_up_ends_a_stream_whose_bytes_are_there() {
 #[tokio::test]
 async fn an_event_is_bounded_by_the_configuration() {
     let server = serve(vec![vec![Do::Send(head(200, &[STREAM])), Do::Send(fixture("text.sse"))]]).await;
-    let config = AnthropicConfig { event_limit: 40, ..config(&server) };
-    let error = ask(&AnthropicModel::new(config).unwrap(), &Cancel::new()).await.unwrap_err();
+    let config = HttpConfig { event_limit: 40, ..config(&server) };
+    let error = ask(&HttpModel::new(config).unwrap(), &Cancel::new()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
     assert!(
         error.message.contains("larger than 40 bytes") && error.message.contains("event_limit"),
@@ -366,7 +382,7 @@ async fn nobody_at_the_address_is_a_transport_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let model = AnthropicModel::new(AnthropicConfig { base_url, ..AnthropicConfig::default() }).unwrap();
+    let model = HttpModel::new(HttpConfig { base_url: Some(base_url), ..HttpConfig::default() }).unwrap();
     let error = ask(&model, &Cancel::new()).await.unwrap_err();
     assert_eq!((error.kind, error.retryable), (ModelErrorKind::Transport, true), "{error}");
 }

@@ -1,5 +1,7 @@
 //! Fixtures, streams and decoded answers for the tests of this crate.
 
+pub(crate) mod histories;
+
 use std::path::{Path, PathBuf};
 
 use agent_core::{ModelError, ModelEvent, Response, ResponseBuilder};

@@ -94,8 +94,8 @@ impl Teller<'_> {
 
     fn call(&mut self, call: &ScriptCall, number: usize, cut: bool) {
         let index = self.index;
-        let id =
-            CallId::new(call.id_at(self.position, number)).unwrap_or_else(|_| CallId::positional(number));
+        let id = CallId::new(call.id_at("toolu", self.position, number))
+            .unwrap_or_else(|_| CallId::positional(number));
         let written = call.input.as_str();
         // The first delta names the call and is empty, as on a real wire.
         for json in std::iter::once("").chain(pieces(written, self.delta_bytes)) {

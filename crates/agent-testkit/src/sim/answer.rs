@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::Value;
@@ -15,8 +15,8 @@ use super::api_error::ApiError;
 use super::body::{Broken, Ending, Play, SimBody};
 use super::desk::Serving;
 use super::log::{RecordedRequest, Refusal};
-use super::wire::{self, Message};
-use super::{Shared, usage, validate};
+use super::wire::{self, Message, Wire};
+use super::{Shared, usage};
 use crate::fault::{Fault, RawReply};
 
 /// Answers a request; the error closes the connection without an answer.
@@ -33,9 +33,12 @@ pub(super) async fn answer(
     };
     let number = shared.log.record(RecordedRequest::new(&parts, body.clone(), connection));
     let request_id = format!("req_sim_{number:04}");
-    let desk = Answering { shared: &shared, request_id };
+    let spoken = wire::of_path(parts.uri.path());
+    let desk = Answering { shared: &shared, wire: spoken.unwrap_or(wire::DEFAULT), request_id };
     let answered = if too_large {
-        Err(Outcome::Refused(ApiError::usual(413)))
+        Err(Outcome::Refused(desk.wire.usual_error(413)))
+    } else if spoken.is_none() && shared.options.validate {
+        Err(Outcome::Refused(desk.wire.usual_error(404)))
     } else {
         desk.answer(&parts, &body).await
     };
@@ -61,13 +64,18 @@ enum Outcome {
 /// One answer in the making.
 struct Answering<'s> {
     shared: &'s Shared,
+    /// How the service that was asked speaks.
+    wire: &'static dyn Wire,
     request_id: String,
 }
 
 impl Answering<'_> {
     async fn answer(&self, parts: &Parts, body: &Bytes) -> Result<Response<SimBody>, Outcome> {
         if self.shared.options.validate {
-            check_head(parts)?;
+            if parts.method != Method::POST {
+                Err(self.wire.error(405, "Method Not Allowed"))?;
+            }
+            self.wire.check_head(&parts.headers)?;
         }
         let request = self.read(body)?;
         let serving = self.shared.desk.next(self.shared.options.pick, body);
@@ -79,7 +87,7 @@ impl Answering<'_> {
                 }
                 let usage = usage::account(&request, reply);
                 let model = request["model"].as_str().unwrap_or("sim");
-                let message = Message { reply, position, model, usage: &usage };
+                let message = Message { reply, position, model, usage: &usage, request: &request };
                 let streamed = request["stream"] == true;
                 if streamed { self.streamed(&message, fault) } else { self.whole(&message, fault) }
             }
@@ -93,7 +101,7 @@ impl Answering<'_> {
         }
         let request = request
             .map_err(|error| ApiError::invalid(format!("The request body is not valid JSON: {error}")))?;
-        validate::check(&request)?;
+        self.wire.check_body(&request)?;
         Ok(request)
     }
 
@@ -107,8 +115,8 @@ impl Answering<'_> {
 
     /// The answer as events, with the fault where it belongs.
     fn streamed(&self, message: &Message<'_>, fault: Option<&Fault>) -> Result<Response<SimBody>, Outcome> {
-        let mut events = message.events(self.shared.options.delta_bytes);
-        let most = events.len() - 1;
+        let wire::Events { list: mut events, end: most } =
+            self.wire.events(message, self.shared.options.delta_bytes);
         let ending = match fault {
             None => Ending::Complete,
             Some(Fault::Cut { after }) => {
@@ -121,7 +129,8 @@ impl Answering<'_> {
             }
             Some(Fault::ErrorEvent { after, kind, message }) => {
                 events.truncate(most.min(*after));
-                events.push(wire::event("error", &ApiError::of_kind(kind, message).event_data()));
+                let error = ApiError::of_kind(self.wire.usual(), kind, message);
+                events.push(self.wire.error_event(&error, events.len()));
                 Ending::Complete
             }
             Some(other) => return self.instead(other),
@@ -133,7 +142,7 @@ impl Answering<'_> {
 
     /// The answer as one object; faults inside a stream have their nearest kin.
     fn whole(&self, message: &Message<'_>, fault: Option<&Fault>) -> Result<Response<SimBody>, Outcome> {
-        let json = Bytes::from(message.json()?);
+        let json = Bytes::from(self.wire.json(message)?);
         let delay = message.reply.delay_ms.map(Duration::from_millis);
         let half = json.slice(..json.len() / 2);
         let body = match fault {
@@ -142,7 +151,7 @@ impl Answering<'_> {
             Some(Fault::Cut { .. }) => self.play(vec![half], Ending::Cut, delay),
             Some(Fault::Stall { .. }) => self.play(vec![half], Ending::Stall, delay),
             Some(Fault::ErrorEvent { kind, message, .. }) => {
-                return Ok(self.error(&ApiError::of_kind(kind, message)));
+                return Ok(self.error(&ApiError::of_kind(self.wire.usual(), kind, message)));
             }
             Some(other) => return self.instead(other),
         };
@@ -153,11 +162,8 @@ impl Answering<'_> {
     fn instead(&self, fault: &Fault) -> Result<Response<SimBody>, Outcome> {
         match fault {
             Fault::Status { status, retry_after, message } => {
-                let mut error = ApiError::usual(*status);
+                let mut error = ApiError::of_status(self.wire.usual(), *status, message.as_deref());
                 error.retry_after = *retry_after;
-                if let Some(message) = message {
-                    error.message.clone_from(message);
-                }
                 status_code(*status)?;
                 Ok(self.error(&error))
             }
@@ -191,7 +197,7 @@ impl Answering<'_> {
     }
 
     fn error(&self, error: &ApiError) -> Response<SimBody> {
-        let body = Full::new(Bytes::from(error.body(&self.request_id)));
+        let body = Full::new(Bytes::from(self.wire.error_body(error, &self.request_id)));
         let mut response =
             self.plain("application/json", body.map_err(|never| match never {}).boxed_unsync());
         *response.status_mut() =
@@ -217,33 +223,10 @@ impl Answering<'_> {
         let mut response = Response::new(body);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         if let Ok(id) = HeaderValue::from_str(&self.request_id) {
-            response.headers_mut().insert("request-id", id);
+            response.headers_mut().insert(self.wire.id_header(), id);
         }
         response
     }
-}
-
-/// Method, path and headers, in the order the service looks at them.
-fn check_head(parts: &Parts) -> Result<(), ApiError> {
-    if !parts.uri.path().ends_with("/v1/messages") {
-        return Err(ApiError::usual(404));
-    }
-    if parts.method != Method::POST {
-        return Err(ApiError::new(405, "Method Not Allowed"));
-    }
-    if !has_key(&parts.headers) {
-        return Err(ApiError::new(401, "x-api-key header is required"));
-    }
-    if parts.headers.get("anthropic-version").is_none() {
-        return Err(ApiError::invalid("anthropic-version: header is required"));
-    }
-    Ok(())
-}
-
-fn has_key(headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let bearer = text("authorization").strip_prefix("Bearer ").unwrap_or_default();
-    [text("x-api-key"), bearer].iter().any(|key| !key.trim().is_empty())
 }
 
 fn status_code(status: u16) -> Result<StatusCode, ApiError> {

@@ -1,4 +1,4 @@
-//! A provider on this machine: an HTTP server that speaks the real Anthropic messages wire from a script.
+//! A provider on this machine: an HTTP server that speaks the wires of real providers from a script.
 
 mod answer;
 mod api_error;
@@ -7,7 +7,6 @@ mod desk;
 mod log;
 mod server;
 mod usage;
-mod validate;
 mod wire;
 
 use std::io;
@@ -25,11 +24,13 @@ use crate::script::{Script, ScriptError};
 use desk::Desk;
 use log::Log;
 pub use log::{RecordedRequest, Refusal};
+pub use wire::check_request;
 
 /// A running server on the loopback interface (requirement V2). Dropping it stops it at once.
 ///
-/// It answers `POST /v1/messages`, with or without a path in front, streamed or not, and refuses what the
-/// real service refuses, in its words. It needs a tokio runtime with I/O and time.
+/// The path of a request chooses the wire: `POST /v1/messages` is Anthropic's, `/v1/chat/completions` and
+/// `/v1/responses` are OpenAI's, each with or without a path in front. One script serves all of them, streamed or
+/// not, and what the real service refuses is refused in its words. It needs a tokio runtime with I/O and time.
 #[derive(Debug)]
 pub struct SimProvider {
     address: SocketAddr,
@@ -41,7 +42,7 @@ pub struct SimProvider {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// A script, told on the Anthropic wire.
+    /// A script, told on the wire that is asked for.
     Script(Script),
     /// Recorded answers of any provider, byte for byte.
     Recorded(Vec<RawReply>),
@@ -58,7 +59,7 @@ pub struct SimOptions {
     /// Cuts streamed and recorded bodies into chunks of this many bytes, wherever that falls; by default each
     /// event is a chunk.
     pub chunk_bytes: Option<usize>,
-    /// Whether path, headers and body are checked as the Anthropic service checks them; on by default.
+    /// Whether path, headers and body are checked as the real service checks them; on by default.
     pub validate: bool,
     /// The port; by default 0, which takes a free one.
     pub port: u16,

@@ -1,4 +1,4 @@
-//! The token accounting of the simulated provider.
+//! The token accounting of the simulated provider, the same on every wire.
 //!
 //! Everything the service counts is counted here, so that this file can be replaced as one piece.
 
@@ -9,40 +9,19 @@ use crate::script::Reply;
 
 /// What an exchange costs: as the script says, or estimated.
 ///
-/// The estimate is a quarter of the bytes of all names and texts in tools, system and messages. Cache markers
+/// The estimate is a quarter of the bytes of all names and texts in tools, system prompt and conversation. Cache markers
 /// and JSON punctuation weigh nothing, so moving a marker does not change the count.
 pub(super) fn account(request: &Value, reply: &Reply) -> Usage {
     if let Some(usage) = &reply.usage {
         return usage.clone();
     }
-    let input: u64 = ["tools", "system", "messages"].iter().map(|part| weight(&request[*part])).sum();
+    let input: u64 = PROMPT.iter().map(|part| weight(&request[*part])).sum();
     Usage {
         input: tokens(input),
         output: tokens(reply.written() as u64),
         reasoning: tokens(reply.reasoning.as_ref().map_or(0, |text| text.len() as u64)),
         ..Usage::default()
     }
-}
-
-/// The usage object of a message. The provider's own object of a scripted usage goes out as it is.
-pub(super) fn wire(usage: &Usage) -> String {
-    match &usage.raw {
-        Some(raw) => raw.get().to_owned(),
-        None => wire_with_output(usage, usage.output),
-    }
-}
-
-/// The usage object at the start of a stream, when hardly anything was written yet.
-pub(super) fn wire_at_start(usage: &Usage) -> String {
-    wire_with_output(usage, usage.output.min(1))
-}
-
-fn wire_with_output(usage: &Usage, output: u64) -> String {
-    let Usage { input, cache_read, cache_write_5m, cache_write_1h, .. } = usage;
-    let write = usage.cache_write();
-    format!(
-        r#"{{"input_tokens":{input},"cache_creation_input_tokens":{write},"cache_read_input_tokens":{cache_read},"cache_creation":{{"ephemeral_5m_input_tokens":{cache_write_5m},"ephemeral_1h_input_tokens":{cache_write_1h}}},"output_tokens":{output},"service_tier":"standard"}}"#
-    )
 }
 
 fn weight(value: &Value) -> u64 {
@@ -61,6 +40,9 @@ fn weight(value: &Value) -> u64 {
 fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
+
+/// The fields of a request that the model reads, whatever the wire.
+const PROMPT: [&str; 5] = ["tools", "system", "instructions", "messages", "input"];
 
 #[cfg(test)]
 mod tests {

@@ -62,7 +62,15 @@ impl Client {
     pub(crate) async fn post(&mut self, body: &str) -> Answer {
         self.send("POST", "/v1/messages", &KEYS, body).await.unwrap()
     }
+
+    /// Asks a service of OpenAI.
+    pub(crate) async fn post_to(&mut self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, &BEARER, body).await.unwrap()
+    }
 }
+
+/// The header with a key that OpenAI's services want.
+pub(crate) const BEARER: [(&str, &str); 1] = [("authorization", "Bearer secret-key")];
 
 impl Answer {
     pub(crate) fn text(&self) -> String {

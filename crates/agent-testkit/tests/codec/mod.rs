@@ -5,8 +5,7 @@ use agent_core::{
     RequestSettings, Response, ResponseBuilder, StepRecord, SystemBlock, ToolCard, ToolChoice, ToolOutput,
     ToolResult, UserMessage,
 };
-use agent_providers::anthropic::profiles::profile;
-use agent_providers::{StreamDecoder, ToolNames, WireFormat};
+use agent_providers::{Catalog, StreamDecoder, ToolNames, WireFormat};
 use agent_testkit::{Fault, Reply, SimProvider};
 
 use crate::client::Client;
@@ -56,7 +55,7 @@ async fn a_conversation_of_several_steps_is_taken() {
     let mut client = Client::connect(&sim).await;
     let mut encoder = agent_providers::encoder(
         &WireFormat::Anthropic.into(),
-        profile("claude-sonnet-4-6"),
+        Catalog::builtin().profile("anthropic", "claude-sonnet-4-6"),
         ToolNames::default(),
     );
     let mut history = history();
@@ -91,7 +90,7 @@ async fn faults_are_read_as_what_they_are() {
     let body = encode(
         &mut *agent_providers::encoder(
             &WireFormat::Anthropic.into(),
-            profile("claude-sonnet-4-6"),
+            Catalog::builtin().profile("anthropic", "claude-sonnet-4-6"),
             ToolNames::default(),
         ),
         &history(),

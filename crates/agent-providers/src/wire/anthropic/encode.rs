@@ -33,16 +33,7 @@ impl Form for MessagesForm {
     }
 
     fn tools(&self, tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
-        list(br#""tools":["#, tools, |out, tool| {
-            out.extend_from_slice(br#"{"name":"#);
-            write(out, cx.names.wire(tool.name()).as_ref());
-            if !tool.description().is_empty() {
-                out.extend_from_slice(br#","description":"#);
-                write(out, tool.description());
-            }
-            out.extend_from_slice(br#","input_schema":"#);
-            out.extend_from_slice(tool.input_schema().get().as_bytes());
-        })
+        super::tools::tools(tools, cx)
     }
 
     fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
@@ -85,7 +76,7 @@ impl Form for MessagesForm {
         tail(request, cx)
     }
 
-    fn end(stream: bool) -> &'static [u8] {
+    fn end(&self, stream: bool) -> &'static [u8] {
         if stream { br#","stream":true}"# } else { br#","stream":false}"# }
     }
 }

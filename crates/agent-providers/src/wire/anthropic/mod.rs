@@ -4,9 +4,9 @@ pub(crate) mod block;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod import;
-pub mod profiles;
 mod segment;
 mod settings;
+mod tools;
 pub(crate) mod usage;
 
 /// The name that tags parts only this provider understands.

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use agent_core::{
     AssistantPart, ContentPart, FilePart, FileSource, Message, Reasoning, Rendered, Seal, ToolInput,
-    ToolOutput, ToolResult, Trim, UserPart, ceil_boundary, floor_boundary,
+    ToolOutput, ToolResult, Trim, UserPart,
 };
 use bytes::Bytes;
 
 use crate::names::wire_id;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{quoted, sound, write};
+use crate::wire::words::{clipped, label};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -54,7 +55,7 @@ impl Renderer<'_, '_> {
     fn assistant(&mut self, blocks: &mut Blocks, parts: &[AssistantPart], trim: Trim) {
         // Thinking at the very end of a message is refused, and means nothing without what follows it.
         let tail = parts.iter().rev().take_while(|part| matches!(part, AssistantPart::Reasoning(_))).count();
-        for part in parts.iter().take(parts.len() - tail) {
+        for part in calls_last(&parts[..parts.len() - tail]) {
             match part {
                 AssistantPart::Text(said) => blocks.block(true, |out| {
                     out.extend_from_slice(br#"{"type":"text","text":"#);
@@ -221,6 +222,12 @@ impl Blocks {
     }
 }
 
+/// Parts in the order that is taken: results are looked for right behind a call, so nothing may stand there (case M04).
+fn calls_last(parts: &[AssistantPart]) -> impl Iterator<Item = &AssistantPart> {
+    let is_call = |part: &&AssistantPart| part.as_call().is_some();
+    parts.iter().filter(move |part| !is_call(part)).chain(parts.iter().filter(is_call))
+}
+
 /// Thinking goes back to the provider that sealed it; that of others, or of nobody, is not for this one.
 fn thinking(blocks: &mut Blocks, Reasoning { text, seal }: &Reasoning, ours: &str) {
     match seal {
@@ -250,21 +257,6 @@ fn input(input: &ToolInput) -> Cow<'_, str> {
     }
 }
 
-/// Head and tail of a long text with a note of what is gone between them.
-fn clipped(text: &str, limit: Option<usize>) -> Cow<'_, str> {
-    let Some(limit) = limit.filter(|limit| text.len() > *limit) else { return Cow::Borrowed(text) };
-    let head = floor_boundary(text, limit.div_ceil(2));
-    let tail = ceil_boundary(text, text.len() - limit / 2);
-    Cow::Owned(format!("{}\n[{} bytes removed]\n{}", &text[..head], tail - head, &text[tail..]))
-}
-
-fn label(file: &FilePart) -> String {
-    match &file.name {
-        Some(name) => format!("{name} ({})", file.media_type),
-        None => file.media_type.clone(),
-    }
-}
-
 fn is_markable(kind: &str) -> bool {
     kind.ends_with("_tool_result") || matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
 }
@@ -275,22 +267,6 @@ const NO_CONTENT: &str = "(no content)";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn clips_say_what_they_removed_and_split_no_character(text in "\\PC{0,60}", limit in 0usize..90) {
-            let short = clipped(&text, Some(limit));
-            if text.len() <= limit {
-                proptest::prop_assert_eq!(short.as_ref(), text.as_str());
-            } else {
-                let (head, rest) = short.split_once("\n[").unwrap();
-                let (removed, tail) = rest.rsplit_once(" bytes removed]\n").unwrap();
-                proptest::prop_assert_eq!(head.len() + removed.parse::<usize>().unwrap() + tail.len(), text.len());
-                proptest::prop_assert!(text.starts_with(head) && text.ends_with(tail));
-                proptest::prop_assert!(head.len() + tail.len() <= limit);
-            }
-        }
-    }
 
     #[test]
     fn inputs_are_objects() {

@@ -1,8 +1,8 @@
 //! The end of a request: limits, thinking and choices, which change without touching what comes before.
 
-use agent_core::{Diagnostic, ModelProfile, ModelRequest, RequestSettings, Thinking, ToolChoice};
+use agent_core::{Diagnostic, ModelProfile, ModelRequest, RequestSettings, Setting, Thinking, ToolChoice};
 
-use super::profiles::refusals;
+use super::tools::can_force;
 use crate::names::ToolNames;
 use crate::wire::form::Cx;
 use crate::wire::json::quoted;
@@ -73,7 +73,7 @@ fn temperature(
     let wanted = settings.temperature?;
     let why = if thinks {
         "it cannot be set while the model thinks; left out"
-    } else if refusals(&profile.model).temperature {
+    } else if profile.refuses.contains(&Setting::Sampling) {
         "this model does not take it; left out"
     } else if !wanted.is_finite() {
         "it is no number; left out"
@@ -93,19 +93,19 @@ fn thinking(
     profile: &ModelProfile,
     notes: &mut Notes<'_>,
 ) -> Option<Mode> {
-    let refuses = refusals(&profile.model);
+    let refuses = |setting| profile.refuses.contains(&setting);
     match wanted? {
-        Thinking::Adaptive if refuses.adaptive => {
+        Thinking::Adaptive if refuses(Setting::ThinkingAdaptive) => {
             notes.add("settings.thinking", "this model thinks by a budget only; left out, give it a budget");
             None
         }
         Thinking::Adaptive => Some(Mode::Adaptive),
-        Thinking::Budget(_) if refuses.budget => {
+        Thinking::Budget(_) if refuses(Setting::ThinkingBudget) => {
             notes.add("settings.thinking", "this model takes no budget; it thinks as it sees fit");
             Some(Mode::Adaptive)
         }
         Thinking::Budget(budget) => enabled(budget, limit, notes),
-        Thinking::Disabled if refuses.disabled => {
+        Thinking::Disabled if refuses(Setting::ThinkingDisabled) => {
             notes.add("settings.thinking", "this model always thinks; left out");
             None
         }
@@ -147,15 +147,12 @@ fn tool_choice(
         ToolChoice::None => return Some(r#"{"type":"none"}"#.to_owned()),
         ToolChoice::Required => r#"{"type":"any"}"#.to_owned(),
         ToolChoice::Tool(name) => format!(r#"{{"type":"tool","name":{}}}"#, quoted(&names.wire(name))),
-        _ => {
+        ToolChoice::Allowed { .. } | _ => {
             notes.add("tool_choice", "this provider has no such choice; the model decides");
             return None;
         }
     };
-    let is_known = match request.tool_choice {
-        ToolChoice::Tool(name) => request.tools.iter().any(|tool| tool.name() == name),
-        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => !request.tools.is_empty(),
-    };
+    let is_known = can_force(request.tool_choice, request.tools, &profile.provider);
     let why = if !is_known {
         "the tool is not among the tools of the request; the model decides"
     } else if !profile.forced_tool_choice {

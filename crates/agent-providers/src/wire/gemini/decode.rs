@@ -15,7 +15,7 @@ use super::usage::UsageFold;
 use crate::classify::{QUOTE, ResponseHead, classify, excerpt, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{Fields, Loose, LooseInt, object};
-use crate::wire::{Codec, Json, Progress};
+use crate::wire::{Codec, End, Json, Progress};
 
 /// The state of one answer.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(crate) struct GenerateCodec {
     calls: usize,
     usage: UsageFold,
     finish: Option<String>,
+    /// Whether the provider's own tool was called and has not answered.
+    awaits_tool: bool,
     /// Why the prompt was refused.
     block: Option<String>,
     /// What the provider says about the whole answer; given at its end.
@@ -86,6 +88,7 @@ impl GenerateCodec {
             calls: 0,
             usage: UsageFold::default(),
             finish: None,
+            awaits_tool: false,
             block: None,
             metadata: Vec::new(),
         }
@@ -192,6 +195,12 @@ impl GenerateCodec {
         Ok(())
     }
 
+    /// More came after a finish reason: that was the end of a round with the provider's own tools, and there will be
+    /// another one.
+    fn goes_on(&mut self) {
+        self.finish = None;
+    }
+
     /// Words of one kind go on until something stands beside them, which ends their part.
     fn words(
         &mut self,
@@ -202,6 +211,9 @@ impl GenerateCodec {
     ) -> Result<(), ModelError> {
         if said.text.is_empty() && said.beside.is_empty() {
             return Ok(());
+        }
+        if !said.text.is_empty() {
+            self.goes_on();
         }
         if !self.open.as_ref().is_some_and(|open| open.is_like(&kind)) {
             self.close(out)?;
@@ -227,6 +239,7 @@ impl GenerateCodec {
             if wire.is_blank() && beside.is_empty() {
                 return Ok(());
             }
+            self.goes_on();
             let call = self.new_call(wire);
             self.open = Some(Block::new(self.index, Kind::Call(call)));
         }
@@ -252,6 +265,8 @@ impl GenerateCodec {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         self.close(out)?;
+        self.goes_on();
+        self.awaits_tool = matches!(kind, "executableCode" | "toolCall");
         self.index = self.index.saturating_add(1);
         out.push(self.provider_part(kind, sound_raw(raw.get(), lone))?);
         Ok(())
@@ -321,9 +336,11 @@ impl Codec for GenerateCodec {
         self.complete(out)
     }
 
-    /// A finish reason is no end: hosted tools go on after one. The end is where the bytes end.
-    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Progress, ModelError> {
-        if self.finish.is_none() && self.block.is_none() {
+    /// A finish reason is no end: the provider's own tools go on after one. The end is where the bytes end, unless
+    /// such a tool has not answered.
+    fn end(&mut self, _: End, out: &mut Vec<ModelEvent>) -> Result<Progress, ModelError> {
+        let is_over = self.finish.as_deref().is_some_and(|raw| raw != "STOP" || !self.awaits_tool);
+        if !is_over && self.block.is_none() {
             return Ok(Progress::More);
         }
         self.complete(out)?;

@@ -73,7 +73,7 @@ impl Form for GenerateForm {
         tail(request, cx)
     }
 
-    fn end(_stream: bool) -> &'static [u8] {
+    fn end(&self, _stream: bool) -> &'static [u8] {
         b"}"
     }
 }

@@ -114,7 +114,7 @@ impl Renderer<'_, '_> {
         if must_sign && !own.0.iter().any(|(key, _)| is_signature(key)) {
             beside.push_str(UNSIGNED);
         }
-        let (name, args) = (quoted(&self.cx.names.wire(&call.name)), object_input(&call.input));
+        let (name, args) = (quoted(&self.cx.names.wire_word(&call.name)), object_input(&call.input));
         format!("{{\"functionCall\":{{{id}\"name\":{name},\"args\":{args}}}{beside}}}")
     }
 
@@ -126,7 +126,7 @@ impl Renderer<'_, '_> {
             let response = self.response(&result.output, trim.clip_results, &mut inner);
             let own = self.own(call.data.as_ref());
             let id = own.get("id").map(|id| format!("\"id\":{},", id.get())).unwrap_or_default();
-            let name = quoted(&self.cx.names.wire(&call.name));
+            let name = quoted(&self.cx.names.wire_word(&call.name));
             parts.part(&format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{response}}}}}"));
             if !inner.0.is_empty() {
                 files.text(&format!("Files that {} gave:", call.name));
@@ -154,7 +154,9 @@ impl Renderer<'_, '_> {
             ToolOutput::Content(content) => {
                 let words: Vec<String> =
                     content.iter().filter_map(|part| self.content(part, clip, files)).collect();
-                format!("{{\"result\":{}}}", quoted(&words.join("\n")))
+                let words = words.join("\n");
+                let words = if words.trim().is_empty() { NO_OUTPUT } else { &words };
+                format!("{{\"result\":{}}}", quoted(words))
             }
             _ => result(&output.plain()),
         }
@@ -269,3 +271,5 @@ fn field(key: &str, raw: &RawValue) -> String {
 const UNSIGNED: &str = r#","thoughtSignature":"skip_thought_signature_validator""#;
 /// Stands in for a content without parts.
 const NO_CONTENT: &str = "(no content)";
+/// Stands in for a result without words.
+const NO_OUTPUT: &str = "(no output)";

@@ -1,6 +1,8 @@
 //! The end of a request: choices, limits, sampling and thinking.
 
-use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolChoice};
+use agent_core::{
+    Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolCard, ToolChoice,
+};
 use serde::Serialize;
 
 use super::checks_signatures;
@@ -236,30 +238,44 @@ fn others(settings: &RequestSettings, cx: &mut Cx<'_>) {
 }
 
 fn tool_choice(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
-    let is_ours = |name: &str| request.tools.iter().any(|tool| !tool.is_hosted() && tool.name() == name);
-    let has_tools = request.tools.iter().any(|tool| !tool.is_hosted());
-    let (forced, is_known) = match request.tool_choice {
+    let functions: Vec<&str> =
+        request.tools.iter().filter(|tool| !tool.is_hosted()).map(ToolCard::name).collect();
+    let (mode, allowed, is_forced) = match request.tool_choice {
         ToolChoice::Auto => return None,
-        ToolChoice::None => return has_tools.then(|| r#"{"mode":"NONE"}"#.to_owned()),
-        ToolChoice::Required => (r#"{"mode":"ANY"}"#.to_owned(), has_tools),
-        ToolChoice::Tool(name) => {
-            let wire = quoted(&cx.names.wire(name));
-            (format!(r#"{{"mode":"ANY","allowedFunctionNames":[{wire}]}}"#), is_ours(name))
-        }
+        ToolChoice::None => return (!functions.is_empty()).then(|| r#"{"mode":"NONE"}"#.to_owned()),
+        ToolChoice::Required => ("ANY", functions.clone(), true),
+        ToolChoice::Tool(name) => ("ANY", vec![name.as_str()], true),
+        ToolChoice::Allowed { tools, required } => (
+            if *required { "ANY" } else { "VALIDATED" },
+            tools.iter().map(String::as_str).collect(),
+            *required,
+        ),
         _ => {
             cx.note("tool_choice", "this provider has no such choice; the model decides");
             return None;
         }
     };
-    let why = if !is_known {
+    let allowed: Vec<&str> = allowed.into_iter().filter(|name| functions.contains(name)).collect();
+    let is_narrow = matches!(request.tool_choice, ToolChoice::Allowed { .. });
+    let why = if allowed.is_empty() {
         "the tool is not among the tools of the request; the model decides"
-    } else if !cx.profile.forced_tool_choice {
+    } else if is_forced && !cx.profile.forced_tool_choice {
         "this model cannot be forced to call a tool; the model decides"
+    } else if is_narrow && !cx.profile.allowed_tools {
+        "the tools of this model cannot be narrowed without changing their list; all of them were left open"
     } else {
-        return Some(forced);
+        return Some(calling(mode, &allowed, request.tool_choice, cx));
     };
     cx.note("tool_choice", why);
     None
+}
+
+fn calling(mode: &str, allowed: &[&str], choice: &ToolChoice, cx: &Cx<'_>) -> String {
+    if *choice == ToolChoice::Required {
+        return format!("{{\"mode\":\"{mode}\"}}");
+    }
+    let names: Vec<String> = allowed.iter().map(|name| quoted(&cx.names.wire_word(name))).collect();
+    format!("{{\"mode\":\"{mode}\",\"allowedFunctionNames\":[{}]}}", names.join(","))
 }
 
 const WHAT: &str = "settings.thinking";

@@ -6,6 +6,7 @@ use super::segment::{Renderer, Role, plain};
 use super::settings::tail;
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::{Fields, quoted, replaced, sound};
+use crate::wire::schema::{Rules, sendable};
 use crate::wire::tail::Tail;
 
 /// `{"model","tools","messages","think","options",…,"stream"}`; the system prompt is the first message.
@@ -37,7 +38,7 @@ impl Form for ChatForm {
                     format!("{:?} is run by a provider, and this one runs no tools; left out", card.name());
                 cx.note("tools", why);
             } else {
-                tools.push(tool(card, cx));
+                tools.extend(tool(card, cx));
             }
         }
         if tools.is_empty() {
@@ -77,22 +78,22 @@ impl Form for ChatForm {
     }
 
     /// Unasked, the server streams.
-    fn end(stream: bool) -> &'static [u8] {
+    fn end(&self, stream: bool) -> &'static [u8] {
         if stream { br#","stream":true}"# } else { br#","stream":false}"# }
     }
 }
 
-fn tool(card: &ToolCard, cx: &Cx<'_>) -> String {
+fn tool(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
+    let schema = sendable(card, Rules::Ollama, cx)?;
     let function = format!(
-        "{{\"name\":{},\"description\":{},\"parameters\":{}}}",
+        "{{\"name\":{},\"description\":{},\"parameters\":{schema}}}",
         quoted(&cx.names.wire(card.name())),
         quoted(card.description()),
-        card.input_schema().get()
     );
     let entry = format!("{{\"type\":\"function\",\"function\":{function}}}");
     let data = card.data().filter(|data| data.provider == cx.profile.provider);
     let fields = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default().0;
     let fields: Vec<_> =
         fields.into_iter().map(|(key, raw)| (key.into_owned(), sound(raw.get()).into_owned())).collect();
-    if fields.is_empty() { entry } else { replaced(&entry, &fields) }
+    Some(if fields.is_empty() { entry } else { replaced(&entry, &fields) })
 }

@@ -144,7 +144,8 @@ impl Renderer<'_, '_> {
             images.words.push(format!("Images that {tool} gave:"));
             images.images.append(&mut content.images);
         }
-        content.words.join("\n")
+        let words = content.words.join("\n");
+        if words.trim().is_empty() { NO_OUTPUT.to_owned() } else { words }
     }
 
     /// An image of known bytes is sent; every other file is named in words. A clipped one is gone whole: half of one
@@ -209,3 +210,5 @@ fn run(role: Role, json: String) -> Run<Role> {
 
 /// Stands in for a message without content.
 const NO_CONTENT: &str = "(no content)";
+/// Stands in for a result without words.
+const NO_OUTPUT: &str = "(no output)";

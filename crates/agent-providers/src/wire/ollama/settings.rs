@@ -150,7 +150,7 @@ fn others(request: &ModelRequest<'_>, cx: &mut Cx<'_>) {
     let choice = match request.tool_choice {
         ToolChoice::Auto => false,
         ToolChoice::None => !request.tools.is_empty(),
-        ToolChoice::Required | ToolChoice::Tool(_) | _ => true,
+        ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::Allowed { .. } | _ => true,
     };
     if choice {
         cx.note("tool_choice", "this provider takes no choice of tools; the model decides");

@@ -1,5 +1,23 @@
 //! OpenAI Chat Completions, and what calls itself compatible with it.
 
+mod block;
+mod calls;
+pub(crate) mod decode;
+pub(crate) mod encode;
+mod extras;
+mod files;
+mod ids;
+pub(crate) mod import;
 mod quirks;
+mod segment;
+mod settings;
+mod thought;
+mod usage;
 
-pub use quirks::Quirks;
+pub use quirks::{
+    CallIds, DocumentPart, EffortField, LimitField, NoContent, OutputCount, Quirks, ReasoningBack, SeedField,
+    SystemRole, ThinkingField, TierWords, ToolChoiceWords,
+};
+
+/// The format's name.
+const FORMAT: &str = "openai-chat";

@@ -99,6 +99,9 @@ pub(super) fn tool_choice(fields: &Fields<'_>) -> (ToolChoice, Option<String>) {
     let choice = match (wire.mode.as_str(), names.as_slice()) {
         ("ANY", []) => Some(ToolChoice::Required),
         ("ANY", [name]) => Some(ToolChoice::Tool(name.clone())),
+        (mode @ ("ANY" | "VALIDATED"), [_, ..]) => {
+            Some(ToolChoice::Allowed { tools: names.clone(), required: mode == "ANY" })
+        }
         ("NONE", []) => Some(ToolChoice::None),
         ("AUTO" | "MODE_UNSPECIFIED" | "", []) => Some(ToolChoice::Auto),
         _ => None,

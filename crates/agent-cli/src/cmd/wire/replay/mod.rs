@@ -1,0 +1,205 @@
+//! `agent wire replay`: recorded exchanges decoded, imported and held against each other.
+
+mod plain;
+
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use agent_core::{Entry, History, StepRecord, ToolCall, UserPart};
+use agent_providers::{
+    Decoded, Dialect, ResponseHead, Transcript, WireFormat, decode_response, import_request,
+};
+use agent_testkit::{Exchange, read_exchanges};
+use plain::Plain;
+
+use super::{dialect, profile};
+use crate::args::ReplayArgs;
+use crate::env;
+use crate::error::CliError;
+use crate::show::plain;
+
+/// How many bytes a read of the network brings when a recorded body is played.
+const READ: usize = 1_400;
+
+/// What came of one exchange.
+struct Row {
+    status: u16,
+    says: String,
+    relation: &'static str,
+    mismatches: Vec<String>,
+    /// What a client did of its own accord.
+    notes: Vec<String>,
+}
+
+/// One message of a conversation.
+#[derive(PartialEq)]
+enum Said {
+    User(Vec<UserPart>),
+    Step(StepRecord),
+}
+
+pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
+    let dialect = dialect(&args.format, args.provider.as_deref())?;
+    let mut out = stdout();
+    let (mut exchanges, mut mismatches) = (0, 0);
+    for file in &args.files {
+        for (position, row) in replay_file(&dialect, file)?.into_iter().enumerate() {
+            exchanges += 1;
+            mismatches += usize::from(!row.mismatches.is_empty());
+            let verdict = if row.mismatches.is_empty() { "ok" } else { "MISMATCH" };
+            let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+            writeln!(
+                out,
+                "{verdict:8} {name}:{} {} {}, {}",
+                position + 1,
+                row.status,
+                row.says,
+                row.relation
+            )?;
+            for line in row.mismatches.iter().chain(&row.notes) {
+                writeln!(out, "         {}", plain(line))?;
+            }
+        }
+    }
+    writeln!(out, "{exchanges} exchanges, {mismatches} with a mismatch")?;
+    Ok(if mismatches == 0 && exchanges > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn replay_file(dialect: &Dialect, file: &Path) -> Result<Vec<Row>, CliError> {
+    let mut rows = Vec::new();
+    let mut before: Option<(History, Decoded)> = None;
+    for exchange in read_exchanges(file)? {
+        let decoded = decode(dialect, &exchange);
+        let mut row = Row {
+            status: exchange.response.status,
+            says: says(&decoded),
+            relation: "begins",
+            mismatches: against_plain(dialect.format, &exchange, &decoded),
+            notes: Vec::new(),
+        };
+        match import_request(dialect, exchange.request.body.as_deref().unwrap_or_default().as_bytes()) {
+            Ok(imported) => {
+                let imported = Transcript::from(imported);
+                row.mismatches.extend(against_encoder(dialect, &imported));
+                if let Some((history, answer)) = &before {
+                    row.relation = relate(history, answer, &imported.history, &mut row);
+                }
+                before = Some((imported.history, decoded));
+            }
+            Err(error) => row.mismatches.push(format!("request: {error}")),
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn decode(dialect: &Dialect, exchange: &Exchange) -> Decoded {
+    let headers: Vec<(String, String)> = exchange.response.headers.clone().into_iter().collect();
+    let head = ResponseHead { status: Some(exchange.response.status), headers: &headers, now: env::now() };
+    let chunks: Vec<&[u8]> = exchange.response.body.chunks(READ).collect();
+    decode_response(dialect, &chunks, &head)
+}
+
+fn says(decoded: &Decoded) -> String {
+    match &decoded.error {
+        Some(error) => error.kind.as_str().to_owned(),
+        None => format!(
+            "{} bytes of text, {} calls, {} tokens in, {} out",
+            decoded.text.len(),
+            decoded.calls.len(),
+            decoded.usage.total_input(),
+            decoded.usage.output
+        ),
+    }
+}
+
+/// An answer must be whole and say what a plain reading of its body says; a failure must be known as one.
+fn against_plain(format: WireFormat, exchange: &Exchange, decoded: &Decoded) -> Vec<String> {
+    if exchange.response.status >= 300 {
+        let missing =
+            decoded.error.is_none().then(|| "status: a failure was decoded as an answer".to_owned());
+        return missing.into_iter().collect();
+    }
+    if let Some(error) = &decoded.error {
+        return vec![format!("answer: {error}")];
+    }
+    match Plain::read(format, &String::from_utf8_lossy(&exchange.response.body)) {
+        Some(plain) => plain.differences(decoded),
+        None => vec!["answer: the body cannot be read plainly".to_owned()],
+    }
+}
+
+/// What was imported, encoded and imported again must be the same conversation.
+fn against_encoder(dialect: &Dialect, transcript: &Transcript) -> Vec<String> {
+    let encoded = transcript.encode(dialect, profile(dialect, &transcript.model));
+    match import_request(dialect, &encoded.request.body.to_vec()) {
+        Ok(again) if conversation(&again.history) == conversation(&transcript.history) => Vec::new(),
+        Ok(_) => vec!["request: encoded and imported again it is another conversation".to_owned()],
+        Err(error) => vec![format!("request: encoded it cannot be imported ({error})")],
+    }
+}
+
+/// How a request goes on from the one before: the same again, a new conversation, or longer by the answer.
+fn relate(before: &History, answer: &Decoded, now: &History, row: &mut Row) -> &'static str {
+    let (old, new) = (before.entries(), now.entries());
+    if old == new {
+        return "repeats";
+    }
+    if old.first() != new.first() {
+        return "begins anew";
+    }
+    if let Some(at) = old.iter().zip(new).position(|(old, new)| old != new) {
+        row.mismatches.push(format!("request: it does not extend the one before; entry {at} differs"));
+        return "diverges";
+    }
+    match new.get(old.len()) {
+        Some(Entry::Step(step)) => against_answer(step, answer, row),
+        _ => row.mismatches.push("request: the answer before it is not in it".to_owned()),
+    }
+    "extends"
+}
+
+/// A conversation as the wire holds it: neighbouring words in the user role are one message.
+fn conversation(history: &History) -> Vec<Said> {
+    let mut said: Vec<Said> = Vec::new();
+    for entry in history.entries() {
+        let parts = match entry {
+            Entry::User(message) => message.parts().to_vec(),
+            Entry::Note(note) => vec![UserPart::Text(note.text.clone())],
+            Entry::Step(step) => {
+                said.push(Said::Step(step.clone()));
+                continue;
+            }
+            Entry::Boundary(_) => continue,
+        };
+        match said.last_mut() {
+            Some(Said::User(open)) => open.extend(parts),
+            _ => said.push(Said::User(parts)),
+        }
+    }
+    said
+}
+
+/// The step in the next request must be what the answer was decoded as. A client may have edited a call of its own
+/// accord (a repaired name, a hook): that is told, and is no mismatch as long as the call is the same one.
+fn against_answer(step: &StepRecord, answer: &Decoded, row: &mut Row) {
+    if step.text() != answer.text {
+        row.mismatches.push("request: the text of the answer before it is another one".to_owned());
+    }
+    let sent: Vec<&ToolCall> = step.pairs().map(|(call, _)| call).collect();
+    let ids = |calls: &[&ToolCall]| calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
+    let said: Vec<&ToolCall> = answer.calls.iter().collect();
+    if ids(&sent) != ids(&said) {
+        let (sent, said) = (ids(&sent), ids(&said));
+        row.mismatches
+            .push(format!("request: the calls of the answer before it are {sent:?}, decoded were {said:?}"));
+        return;
+    }
+    for (sent, said) in sent.iter().zip(said).filter(|(sent, said)| sent.name != said.name) {
+        row.notes.push(format!(
+            "the client sent {} back as a call of `{}`, not `{}`",
+            said.id, sent.name, said.name
+        ));
+    }
+}

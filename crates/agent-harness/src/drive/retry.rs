@@ -1,0 +1,222 @@
+//! The want for a model's answer: attempts until one is whole, or until trying again makes no sense.
+
+use std::time::Duration;
+
+use agent_core::{EventBody, ModelError, ModelErrorKind, Usage};
+use agent_turn::Report;
+use tracing::Instrument;
+
+use super::Drive;
+use super::model::{Failure, Tried};
+use crate::HarnessError;
+use crate::retry::{RetryBudget, RetryPolicy};
+
+/// The attempts of one model call. Every failure, whatever it is, goes through [`Tries::next`].
+struct Tries {
+    /// The attempt at work, from 0.
+    number: u32,
+    /// How many streams of the call broke.
+    broken: u32,
+    mode: Mode,
+}
+
+/// How the attempts of a call are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// As a stream, as most calls always are.
+    Streamed,
+    /// As one whole body, this once.
+    Whole,
+    /// As a stream again.
+    StreamedAgain,
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Again { wait: Duration, mode: Mode },
+    Stop(Why),
+}
+
+/// Why a call is not tried again.
+#[derive(Debug, PartialEq, Eq)]
+enum Why {
+    /// The same request would fail again.
+    Final,
+    /// The call had all its attempts.
+    Attempts,
+    /// The run had all its retries.
+    Budget(u32),
+    /// The provider asks for a longer wait than this.
+    Wait { asked: Duration, most: Duration },
+}
+
+impl Drive {
+    pub(super) async fn call_model(&mut self) -> Result<(), HarnessError> {
+        self.voided = Usage::default();
+        let mut tries = Tries { number: 0, broken: 0, mode: Mode::Streamed };
+        let mut request = self.encode(true);
+        let report = loop {
+            let call = self.attempt(tries.number, request.clone());
+            let Tried { answer, usage } = call.instrument(span()).await;
+            self.pay(&usage);
+            let before = tries.mode;
+            match answer {
+                Ok(report) => break report,
+                Err(failure) => {
+                    if let Some(report) = self.failed(&mut tries, failure, usage).await? {
+                        break report;
+                    }
+                }
+            }
+            if tries.mode != before {
+                request = self.encode(tries.mode != Mode::Whole);
+            }
+        };
+        self.recovered.has_response = false;
+        self.report(report).await
+    }
+
+    /// Tells what came of a failed attempt and waits for the next one; or gives what the turn is told.
+    async fn failed(
+        &mut self,
+        tries: &mut Tries,
+        failure: Failure,
+        usage: Usage,
+    ) -> Result<Option<Report>, HarnessError> {
+        self.voided += &usage;
+        let (policy, attempt) = (self.config.retry, tries.number);
+        let next = tries.next(&policy, &failure, &self.retries, self.config.jitter.fraction());
+        let Failure { error, told, message, .. } = failure;
+        if told {
+            let whole = matches!(next, Next::Again { mode: Mode::Whole, .. });
+            let reason = if whole { STREAMING_FALLBACK } else { error.kind.as_str() };
+            self.out.stage(EventBody::Tombstone { attempt, message, reason: reason.to_owned() });
+        }
+        match next {
+            Next::Stop(why) => Ok(Some(self.give_up(why.said_of(error, attempt + 1)))),
+            Next::Again { wait, mode } => {
+                let ModelError { kind, message, .. } = error;
+                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                tracing::warn!(attempt, kind = kind.as_str(), wait_ms, "the model call is tried again");
+                self.out.stage(EventBody::StepRetrying { attempt, kind, message, wait_ms, usage });
+                // Its tokens are paid for: a commit keeps them should the process die while it waits.
+                self.write().await?;
+                tries.number += 1;
+                tries.mode = mode;
+                Ok(self.wait(wait).await)
+            }
+        }
+    }
+
+    fn give_up(&mut self, error: ModelError) -> Report {
+        self.error = Some(error.clone());
+        let (kind, message) = (error.kind, error.message.clone());
+        let usage = std::mem::take(&mut self.voided);
+        self.out.stage(EventBody::StepFailed { kind, message, usage });
+        Report::Failed(error)
+    }
+
+    /// Waits, or learns that the run is stopped. What was streamed is void, so there is nothing to keep then.
+    async fn wait(&self, wait: Duration) -> Option<Report> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Some(Report::Aborted(None)),
+            () = tokio::time::sleep(wait) => None,
+        }
+    }
+}
+
+impl Tries {
+    /// Decides what follows a failure. A retry is taken out of the run's budget.
+    fn next(&mut self, policy: &RetryPolicy, failure: &Failure, budget: &RetryBudget, fraction: f64) -> Next {
+        let error = &failure.error;
+        let is_broken = self.mode != Mode::Whole && broke(failure);
+        self.broken += u32::from(is_broken);
+        let may_fall_back = self.mode == Mode::Streamed && policy.stream_failures > 0;
+        // A stream that cannot be read may be readable as a whole, so it is on the way there.
+        let unreadable = error.kind == ModelErrorKind::Protocol && is_broken && may_fall_back;
+        if !error.retryable && !unreadable {
+            return Next::Stop(Why::Final);
+        }
+        let asked = error.retry_after_ms.map(Duration::from_millis);
+        if let Some(asked) = asked.filter(|asked| *asked > policy.max_retry_after) {
+            return Next::Stop(Why::Wait { asked, most: policy.max_retry_after });
+        }
+        if self.number.saturating_add(1) >= policy.max_attempts {
+            return Next::Stop(Why::Attempts);
+        }
+        if !budget.take() {
+            return Next::Stop(Why::Budget(policy.run_retries));
+        }
+        let mode = match self.mode {
+            Mode::Streamed if may_fall_back && self.broken >= policy.stream_failures => Mode::Whole,
+            Mode::Streamed => Mode::Streamed,
+            Mode::Whole | Mode::StreamedAgain => Mode::StreamedAgain,
+        };
+        Next::Again { wait: policy.wait(self.number, asked, fraction), mode }
+    }
+}
+
+/// Whether a stream broke, rather than that none came about.
+fn broke(failure: &Failure) -> bool {
+    match failure.error.kind {
+        ModelErrorKind::Interrupted => true,
+        ModelErrorKind::Transport | ModelErrorKind::Protocol => failure.began,
+        ModelErrorKind::ContextOverflow
+        | ModelErrorKind::RateLimited
+        | ModelErrorKind::Overloaded
+        | ModelErrorKind::Authentication
+        | ModelErrorKind::Permission
+        | ModelErrorKind::InvalidRequest
+        | ModelErrorKind::QuotaExhausted
+        | ModelErrorKind::Cancelled => false,
+    }
+}
+
+impl Why {
+    /// The failure with how often it was tried and why no more.
+    fn said_of(&self, error: ModelError, attempts: u32) -> ModelError {
+        let s = if attempts == 1 { "" } else { "s" };
+        let why = match self {
+            Self::Final => "the same request would fail again".to_owned(),
+            Self::Attempts => "a call has no more (`max_attempts` of the retry policy)".to_owned(),
+            Self::Budget(most) => {
+                format!("the run has used its {most} retries (`run_retries` of the retry policy)")
+            }
+            Self::Wait { asked, most } => format!(
+                "the provider asks to come back in {}, later than the {} that are waited for (`max_retry_after` of the retry policy)",
+                spoken(*asked),
+                spoken(*most)
+            ),
+        };
+        let message = format!("{} (given up after {attempts} attempt{s}: {why})", error.message);
+        ModelError { message, ..error }
+    }
+}
+
+/// A time as people say it.
+fn spoken(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, _) => format!("{minutes} min {seconds} s"),
+        (_, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+fn span() -> tracing::Span {
+    tracing::info_span!(
+        "model_call",
+        attempt = tracing::field::Empty,
+        finish = tracing::field::Empty,
+        error = tracing::field::Empty,
+        input = tracing::field::Empty,
+        output = tracing::field::Empty,
+        cache_read = tracing::field::Empty,
+        cache_write = tracing::field::Empty,
+    )
+}
+
+const STREAMING_FALLBACK: &str = "streaming_fallback";

@@ -1,0 +1,77 @@
+//! The list of tools: what the card says, what it tells this provider besides, and tools the provider runs itself.
+
+use agent_core::{ToolCard, ToolChoice};
+use serde_json::value::RawValue;
+
+use crate::wire::form::{Cx, Head};
+use crate::wire::json::{Fields, quoted};
+use crate::wire::schema::{Rules, fitted, sendable};
+
+/// `"tools":[…],`; nothing when no tool can be sent.
+pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
+    let mut bytes = br#""tools":["#.to_vec();
+    let (start, mut splice) = (bytes.len(), None);
+    for tool in tools {
+        let Some(fields) = entry(tool, cx) else { continue };
+        if bytes.len() > start {
+            bytes.push(b',');
+        }
+        bytes.extend_from_slice(format!("{{{}}}", fields.join(",")).as_bytes());
+        // A deferred tool is no part of the prefix, and a marker on it is refused.
+        if !fields.iter().any(|field| field == r#""defer_loading":true"#) {
+            splice = Some(bytes.len() - 1);
+        }
+    }
+    if bytes.len() == start {
+        return Head::default();
+    }
+    bytes.extend_from_slice(b"],");
+    Head { bytes, splice }
+}
+
+/// Whether the tool that must be called is among those that are sent.
+pub(super) fn can_force(choice: &ToolChoice, tools: &[ToolCard], provider: &str) -> bool {
+    let is_sent = |tool: &ToolCard| match tool.is_hosted() {
+        true => tool.data().is_some_and(|data| data.provider == provider),
+        false => fitted(tool, RULES).is_ok(),
+    };
+    match choice {
+        ToolChoice::Tool(name) => tools.iter().any(|tool| tool.name() == name && is_sent(tool)),
+        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => tools.iter().any(is_sent),
+    }
+}
+
+/// The fields of an entry; `None` for a tool that this provider cannot be told of.
+fn entry(tool: &ToolCard, cx: &mut Cx<'_>) -> Option<Vec<String>> {
+    let data = tool.data().filter(|data| data.provider == cx.profile.provider);
+    let given = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default();
+    if tool.is_hosted() {
+        if data.is_none() {
+            let why = format!("the tool {:?} is run by another provider; left out", tool.name());
+            cx.note("tools", why);
+            return None;
+        }
+        return Some(
+            given.0.iter().filter(|(key, _)| key != MARKER).map(|(key, raw)| field(key, raw)).collect(),
+        );
+    }
+    let schema = sendable(tool, RULES, cx)?;
+    let mut fields = vec![format!(r#""name":{}"#, quoted(&cx.names.wire(tool.name())))];
+    if !tool.description().is_empty() {
+        fields.push(format!(r#""description":{}"#, quoted(tool.description())));
+    }
+    fields.push(format!(r#""input_schema":{schema}"#));
+    let more = given.0.iter().filter(|(key, _)| !OWN.contains(&key.as_ref()));
+    fields.extend(more.map(|(key, raw)| field(key, raw)));
+    Some(fields)
+}
+
+fn field(key: &str, raw: &RawValue) -> String {
+    format!("{}:{}", quoted(key), raw.get())
+}
+
+const RULES: Rules = Rules::Anthropic;
+/// Where a marker stands is decided with the request.
+const MARKER: &str = "cache_control";
+/// Fields that the card itself has.
+pub(super) const OWN: [&str; 4] = ["name", "description", "input_schema", MARKER];

@@ -1,0 +1,156 @@
+//! How requests of Chat Completions are written: the order of their parts and what stands between them.
+
+use agent_core::{
+    Encoder, ModelProfile, ModelRequest, Note, ProviderData, Rendered, SystemBlock, ToolCard, Ttl,
+};
+
+use super::ids::Ids;
+use super::quirks::{Quirks, SystemRole};
+use super::segment::{Content, Renderer, Role};
+use super::settings;
+use crate::names::ToolNames;
+use crate::wire::encoder::SessionEncoder;
+use crate::wire::form::{Cx, Form, Head, Run};
+use crate::wire::json::{Fields, quoted, replaced, write};
+use crate::wire::schema::{Rules, sendable};
+use crate::wire::tail::Tail;
+
+/// `{"model","tools","messages","max_tokens",…,"stream"}`.
+#[derive(Debug)]
+pub(crate) struct ChatForm {
+    quirks: Quirks,
+    ids: Ids,
+}
+
+/// An encoder for one session with a provider.
+pub(crate) fn encoder(quirks: &Quirks, profile: ModelProfile, names: ToolNames) -> Box<dyn Encoder> {
+    let (quirks, ids) = (quirks.clone(), Ids::new(quirks.call_ids));
+    Box::new(SessionEncoder::new(ChatForm { quirks, ids }, profile, names))
+}
+
+impl ChatForm {
+    fn renderer<'r, 'e>(&'r self, cx: &'r mut Cx<'e>) -> Renderer<'r, 'e> {
+        Renderer { quirks: &self.quirks, ids: &self.ids, cx }
+    }
+}
+
+impl Form for ChatForm {
+    type Role = Role;
+    const LIST: &'static [u8] = br#""messages":["#;
+    const SYSTEM_IN_LIST: bool = true;
+    const MODEL_MAY_NOT_END: bool = true;
+
+    fn start(&self, profile: &ModelProfile) -> Vec<u8> {
+        let mut start = br#"{"model":"#.to_vec();
+        write(&mut start, &profile.model);
+        start.push(b',');
+        start
+    }
+
+    fn system(&self, blocks: &[SystemBlock], _cx: &mut Cx<'_>) -> Head {
+        let role = match self.quirks.system {
+            SystemRole::System => "system",
+            SystemRole::Developer => "developer",
+        };
+        let mut content = Content::default();
+        blocks.iter().for_each(|block| content.text(block.text()));
+        let mut bytes = format!(r#"{{"role":"{role}","content":"#).into_bytes();
+        let splice = content.write(&mut bytes, &self.quirks);
+        bytes.push(b'}');
+        Head { bytes, splice }
+    }
+
+    fn tools(&self, tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
+        let entries: Vec<String> = tools.iter().filter_map(|tool| entry(tool, &self.quirks, cx)).collect();
+        if entries.is_empty() {
+            return Head::default();
+        }
+        Head { bytes: format!(r#""tools":[{}],"#, entries.join(",")).into_bytes(), splice: None }
+    }
+
+    fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
+        self.renderer(cx).runs(piece)
+    }
+
+    fn reminders(&self, notes: &[Note], cx: &mut Cx<'_>) -> Vec<Run<Role>> {
+        vec![self.renderer(cx).words(notes.iter().map(|note| note.text.as_str()))]
+    }
+
+    fn glue(last: Option<Role>, next: Option<Role>) -> &'static [u8] {
+        use Role::UserParts;
+        match (last, next) {
+            (Some(UserParts), Some(UserParts)) => b",",
+            (Some(UserParts), Some(_)) => b"]},",
+            (Some(UserParts), None) => b"]}]",
+            (None, Some(UserParts)) => br#"{"role":"user","content":["#,
+            (Some(_), Some(UserParts)) => br#",{"role":"user","content":["#,
+            (None, Some(_)) => b"",
+            (Some(_), Some(_)) => b",",
+            (Some(_) | None, None) => b"]",
+        }
+    }
+
+    fn is_model(role: Role) -> bool {
+        role == Role::Assistant
+    }
+
+    fn marker(ttl: Ttl) -> &'static [u8] {
+        match ttl {
+            Ttl::OneHour => br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
+            Ttl::FiveMinutes | _ => br#","cache_control":{"type":"ephemeral"}"#,
+        }
+    }
+
+    fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
+        settings::tail(request, &self.quirks, cx)
+    }
+
+    fn end(&self, stream: bool) -> &'static [u8] {
+        match (stream, self.quirks.stream_usage) {
+            (true, true) => br#","stream":true,"stream_options":{"include_usage":true}}"#,
+            (true, false) => br#","stream":true}"#,
+            (false, _) => br#","stream":false}"#,
+        }
+    }
+}
+
+/// A tool's entry in the list; `None` for one that this provider cannot be told of.
+fn entry(tool: &ToolCard, quirks: &Quirks, cx: &mut Cx<'_>) -> Option<String> {
+    let ours = tool.data().filter(|data| data.provider == cx.profile.provider);
+    if tool.is_hosted() {
+        if ours.is_none() {
+            let why = format!("{:?} is run by another provider; left out", tool.name());
+            cx.note("tools", why);
+        }
+        return ours.map(|data| data.json.get().to_owned());
+    }
+    let schema = sendable(tool, Rules::OpenAi, cx)?;
+    let mut function = format!(r#"{{"name":{}"#, quoted(&cx.names.wire(tool.name())));
+    if !tool.description().is_empty() {
+        function.push_str(&format!(r#","description":{}"#, quoted(tool.description())));
+    }
+    function.push_str(&format!(r#","parameters":{schema}}}"#));
+    let (inner, outer) = ours.map(|data| fields(tool, data, quirks, cx)).unwrap_or_default();
+    let function = replaced(&function, &inner);
+    Some(replaced(&format!(r#"{{"type":"function","function":{function}}}"#), &outer))
+}
+
+type Named = Vec<(String, String)>;
+
+/// What the provider is told besides, inside the function and beside it.
+fn fields(tool: &ToolCard, data: &ProviderData, quirks: &Quirks, cx: &mut Cx<'_>) -> (Named, Named) {
+    let all = Fields::read(data.json.get()).unwrap_or_default();
+    let named = |fields: Fields<'_>| -> Named {
+        fields.0.into_iter().map(|(key, raw)| (key.into_owned(), raw.get().to_owned())).collect()
+    };
+    let mut inner =
+        all.get("function").and_then(|raw| Fields::read(raw.get())).map(named).unwrap_or_default();
+    let mut outer = named(all);
+    outer.retain(|(key, _)| key != "function");
+    if !quirks.strict_tools && inner.iter().any(|(key, _)| key == "strict") {
+        inner.retain(|(key, _)| key != "strict");
+        let why = format!("strict is not taken by this provider; left out of {:?}", tool.name());
+        cx.note("tools", why);
+    }
+    (inner, outer)
+}

@@ -1,0 +1,268 @@
+//! A recorded request of Chat Completions, read back into the conversation it was made of.
+
+mod settings;
+
+use agent_core::{
+    AssistantPart, ContentPart, FilePart, FileSource, ProviderData, RawJson, SystemBlock, Text, ToolCard,
+    ToolOutput, UserPart,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::decode::{Said, said};
+use super::{FORMAT, files};
+use crate::wire::import::{Grouping, ImportError, Imported};
+use crate::wire::json::{Fields, Loose, mended, object, quoted, text_or_raw};
+use crate::wire::{Dialect, Json};
+
+/// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
+pub(crate) fn import(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
+    let text = String::from_utf8_lossy(body);
+    let (text, lone) = mended(&text);
+    let no_request = |cause| ImportError::Json { format: FORMAT, cause };
+    let fields: Fields<'_> = object(&text).map_err(no_request)?;
+    let request: WireRequest<'_> = object(&text).map_err(no_request)?;
+    let mut importer = Importer { dialect, lone, groups: Grouping::default(), system: Vec::new() };
+    let tools = importer.tools(request.tools.unwrap_or_default());
+    for (position, message) in request.messages.unwrap_or_default().into_iter().enumerate() {
+        importer.message(position, message)?;
+    }
+    let (settings, tool_choice) = settings::read(dialect, &fields);
+    let Importer { groups, system, .. } = importer;
+    let (history, repairs, diagnostics) = groups.finish();
+    Ok(Imported {
+        model: request.model.into_string(),
+        system,
+        tools,
+        settings,
+        tool_choice,
+        stream: request.stream.unwrap_or(false),
+        history,
+        repairs,
+        diagnostics,
+    })
+}
+
+#[derive(Deserialize)]
+struct WireRequest<'a> {
+    #[serde(borrow, default)]
+    model: Loose<'a>,
+    #[serde(borrow, default)]
+    messages: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    tools: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    stream: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow, default)]
+    role: Loose<'a>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_call_id: Loose<'a>,
+    #[serde(borrow, default)]
+    name: Loose<'a>,
+}
+
+#[derive(Deserialize)]
+struct WirePart<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Loose<'a>,
+    #[serde(borrow, default)]
+    text: Loose<'a>,
+}
+
+#[derive(Deserialize)]
+struct WireFunction<'a> {
+    #[serde(borrow, default)]
+    name: Loose<'a>,
+    #[serde(borrow, default)]
+    description: Loose<'a>,
+    #[serde(borrow, default)]
+    parameters: Option<&'a RawValue>,
+}
+
+/// Reads messages into groups.
+#[derive(Debug)]
+struct Importer<'d> {
+    dialect: &'d Dialect,
+    lone: bool,
+    groups: Grouping,
+    system: Vec<SystemBlock>,
+}
+
+impl Importer<'_> {
+    fn message(&mut self, position: usize, raw: &RawValue) -> Result<(), ImportError> {
+        let message: WireMessage<'_> =
+            object(raw.get()).map_err(|cause| ImportError::Json { format: FORMAT, cause })?;
+        match message.role.as_str() {
+            "system" | "developer" => self.system(&message),
+            "user" => {
+                if message.name.0.is_some() {
+                    self.leave_out("the name of a user has no place; its message is kept");
+                }
+                let parts = self.parts(message.content);
+                self.groups.user(parts);
+            }
+            "assistant" => self.assistant(raw),
+            "tool" => {
+                let output = self.output(message.content);
+                self.groups.result(message.tool_call_id.as_str(), output);
+            }
+            "function" => {
+                let call = self.groups.unanswered(message.name.as_str()).cloned();
+                let output = self.output(message.content);
+                self.groups.result(call.as_ref().map_or("", |call| call.as_str()), output);
+            }
+            role => return Err(ImportError::Role { format: FORMAT, position, role: role.to_owned() }),
+        }
+        Ok(())
+    }
+
+    /// What stands before the conversation is its system prompt; what stands inside of it a note.
+    fn system(&mut self, message: &WireMessage<'_>) {
+        for part in self.parts(message.content) {
+            match part {
+                UserPart::Text(text) if self.groups.is_empty() => {
+                    self.system.extend(SystemBlock::new(text.as_str()));
+                }
+                UserPart::Text(text) => self.groups.note(text.as_str()),
+                UserPart::File(_) | _ => self.leave_out("a part of the system prompt is no text"),
+            }
+        }
+    }
+
+    fn assistant(&mut self, raw: &RawValue) {
+        match said(self.dialect, &Json { text: raw.get(), lone: self.lone }) {
+            Ok(Said { parts }) => self.groups.said(parts),
+            Err(error) => {
+                self.leave_out(&format!("an assistant message cannot be read ({})", error.message));
+                self.groups.said(Vec::<AssistantPart>::new());
+            }
+        }
+    }
+
+    fn output(&mut self, content: Option<&RawValue>) -> ToolOutput {
+        let parts = self.parts(content);
+        let words: Option<Vec<&str>> = parts.iter().map(words).collect();
+        match words {
+            Some(words) if words.len() < 2 => ToolOutput::text(words.concat()),
+            Some(_) | None => ToolOutput::Content(parts.into_iter().filter_map(content_part).collect()),
+        }
+    }
+
+    /// The parts of a content: a string is one text. Blank words are none, and no loss.
+    fn parts(&mut self, content: Option<&RawValue>) -> Vec<UserPart> {
+        let Some(raw) = content.filter(|raw| raw.get() != "null") else { return Vec::new() };
+        let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
+            return Text::new(self.sound(&text_or_raw(raw))).map(UserPart::Text).into_iter().collect();
+        };
+        list.into_iter().filter_map(|raw| self.part(raw)).collect()
+    }
+
+    fn part(&mut self, raw: &RawValue) -> Option<UserPart> {
+        let part: WirePart<'_> = match object(raw.get()) {
+            Ok(part) => part,
+            Err(error) => {
+                self.leave_out(&format!("a part cannot be read ({error})"));
+                return None;
+            }
+        };
+        if let "text" | "output_text" | "input_text" = part.kind.as_str() {
+            return Text::new(self.sound(part.text.as_str())).map(UserPart::Text);
+        }
+        let Some(file) = files::read(raw.get()) else {
+            self.leave_out(&format!("a {:?} part has no place, or is empty", part.kind.as_str()));
+            return None;
+        };
+        if let Some(detail) = files::detail(raw.get()) {
+            self.leave_out(&format!("the detail {detail:?} of an image has no place; the image is kept"));
+        }
+        Some(UserPart::File(self.owned(file)))
+    }
+
+    fn owned(&self, file: FilePart) -> FilePart {
+        let FilePart { media_type, source, name } = file;
+        let source = match source {
+            FileSource::Reference { id, .. } => {
+                FileSource::Reference { provider: self.dialect.provider.clone(), id }
+            }
+            FileSource::Base64(_) | FileSource::Url(_) | _ => source,
+        };
+        FilePart { media_type, source, name }
+    }
+
+    fn sound(&self, text: &str) -> String {
+        super::extras::received(text, self.lone)
+    }
+
+    fn tools(&mut self, tools: Vec<&RawValue>) -> Vec<ToolCard> {
+        let cards = tools.into_iter().map(|raw| self.tool(raw)).collect::<Vec<_>>();
+        cards.into_iter().flatten().collect()
+    }
+
+    fn tool(&mut self, raw: &RawValue) -> Option<ToolCard> {
+        let card = self.card(raw);
+        card.map_err(|why| self.groups.leave_out("tools", &format!("a tool cannot be read ({why})"))).ok()
+    }
+
+    /// A function of ours, or an entry that the provider runs.
+    fn card(&self, raw: &RawValue) -> Result<ToolCard, String> {
+        let entry: Fields<'_> = object(raw.get()).map_err(|error| error.to_string())?;
+        let Some(function) = entry.get("function") else {
+            let text = |key: &str| entry.get(key).map(text_or_raw).unwrap_or_default().into_owned();
+            let name = [text("name"), text("type")].into_iter().find(|name| !name.is_empty());
+            let data = self.data(raw.get().to_owned())?;
+            return ToolCard::hosted(name.unwrap_or_default(), data).map_err(|error| error.to_string());
+        };
+        let wire: WireFunction<'_> = object(function.get()).map_err(|error| error.to_string())?;
+        let schema = wire.parameters.filter(|raw| raw.get() != "null");
+        let schema = schema.map_or_else(RawJson::empty_object, |raw| RawJson::from(raw.to_owned()));
+        let card = ToolCard::new(wire.name.into_string(), wire.description.into_string(), &schema)
+            .map_err(|error| error.to_string())?;
+        let inner = others(function.get(), &["name", "description", "parameters"]);
+        let mut fields = others(raw.get(), &["type", "function", "cache_control"]);
+        if !inner.is_empty() {
+            fields.push(format!(r#""function":{{{}}}"#, inner.join(",")));
+        }
+        if fields.is_empty() {
+            return Ok(card);
+        }
+        let data = self.data(format!("{{{}}}", fields.join(",")))?;
+        card.with_data(data).map_err(|error| error.to_string())
+    }
+
+    fn data(&self, json: String) -> Result<ProviderData, String> {
+        let json = RawJson::parse(json).map_err(|error| error.to_string())?;
+        Ok(ProviderData { provider: self.dialect.provider.clone(), json })
+    }
+
+    fn leave_out(&mut self, why: &str) {
+        self.groups.leave_out("messages", why);
+    }
+}
+
+/// The fields of an object but these.
+fn others(raw: &str, known: &[&str]) -> Vec<String> {
+    let fields = Fields::read(raw).unwrap_or_default().0.into_iter();
+    let others = fields.filter(|(key, raw)| !known.contains(&key.as_ref()) && raw.get() != "null");
+    others.map(|(key, raw)| format!("{}:{raw}", quoted(&key))).collect()
+}
+
+fn words(part: &UserPart) -> Option<&str> {
+    match part {
+        UserPart::Text(text) => Some(text.as_str()),
+        UserPart::File(_) | _ => None,
+    }
+}
+
+fn content_part(part: UserPart) -> Option<ContentPart> {
+    match part {
+        UserPart::Text(text) => Some(ContentPart::Text(text)),
+        UserPart::File(file) => Some(ContentPart::File(file)),
+        _ => None,
+    }
+}

@@ -1,0 +1,193 @@
+//! Requests: any history gives one that a strict provider takes, and what was sent once stays as it is.
+
+use std::collections::BTreeMap;
+
+use agent_core::{
+    CacheProfile, Encoded, Encoder, Entry, History, Mark, MarkPoint, ModelProfile, ModelRequest, Note,
+    NoteKind, ProviderData, RawJson, RequestSettings, SystemBlock, Text, ToolCard, ToolChoice, Ttl,
+    UserMessage,
+};
+use agent_providers::{Dialect, ToolNames, WireFormat, encoder};
+use proptest::prelude::*;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::validate::rules;
+use crate::support::histories::{Dice, history};
+
+/// Everything of a request but the conversation.
+struct Ask {
+    system: Vec<SystemBlock>,
+    tools: Vec<ToolCard>,
+    choice: ToolChoice,
+    reminders: usize,
+    marks: Vec<Mark>,
+}
+
+impl Ask {
+    fn of(dice: &mut Dice, format: WireFormat) -> Self {
+        let system = ["Be brief.", "Be kind."].into_iter().take(dice.roll(3)).filter_map(SystemBlock::new);
+        let system = system.collect();
+        let tools = if dice.coin() { cards(format) } else { Vec::new() };
+        let choice = match dice.roll(4) {
+            0 => ToolChoice::Auto,
+            1 => ToolChoice::Required,
+            2 => ToolChoice::None,
+            _ => ToolChoice::Tool("notes.add".into()),
+        };
+        let mark = |at| Mark { at, ttl: Ttl::FiveMinutes };
+        let marks =
+            if dice.coin() { vec![mark(MarkPoint::Tools), mark(MarkPoint::System)] } else { Vec::new() };
+        Self { system, tools, choice, reminders: dice.roll(3), marks }
+    }
+
+    fn encode(&self, encoder: &mut dyn Encoder, log: &History, stream: bool) -> Encoded {
+        let mut draft = log.draft();
+        for words in ["now", "\u{200b}"].into_iter().take(self.reminders) {
+            draft.remind(Note { kind: NoteKind::Reminder, text: Text::new(words).unwrap() });
+        }
+        encoder.encode(&ModelRequest {
+            system: &self.system,
+            tools: &self.tools,
+            draft: &draft,
+            settings: &RequestSettings::default(),
+            tool_choice: &self.choice,
+            marks: &self.marks,
+            stream,
+        })
+    }
+}
+
+/// Tools of ours with odd names, and one that another provider runs itself.
+fn cards(format: WireFormat) -> Vec<ToolCard> {
+    let schema = RawJson::parse(r#"{"type":"object","properties":{"q":{"type":"string"}}}"#).unwrap();
+    let names = ["look", "notes.add", "mcp/server:tool", "2fa", "日历"];
+    let ours = names.iter().map(|name| ToolCard::new(*name, "Works.", &schema).unwrap());
+    // The encoder of this format does not tell hosted tools apart yet: drop the condition when it does.
+    let hosted = (format != WireFormat::Anthropic).then(|| {
+        let json = RawJson::parse(r#"{"type":"odd_search"}"#).unwrap();
+        ToolCard::hosted("search", ProviderData { provider: "elsewhere".into(), json }).unwrap()
+    });
+    ours.chain(hosted).collect()
+}
+
+fn profile(dialect: &Dialect, vision: bool) -> ModelProfile {
+    ModelProfile {
+        cache: CacheProfile::Marked { max_marks: 4, min_tokens: 1_024, lookback: 20 },
+        forced_tool_choice: true,
+        vision,
+        known: true,
+        ..ModelProfile::conservative(dialect.provider.clone(), "model-1")
+    }
+}
+
+fn fresh(format: WireFormat, vision: bool) -> Box<dyn Encoder> {
+    let dialect = Dialect::from(format);
+    let profile = profile(&dialect, vision);
+    encoder(&dialect, profile, ToolNames::default())
+}
+
+fn body(encoded: &Encoded) -> String {
+    String::from_utf8(encoded.request.body.to_vec()).unwrap()
+}
+
+/// Where the last message of a body ends: behind it only brackets of the list and of the message are closed.
+fn end_of_messages(format: WireFormat, body: &str) -> usize {
+    let fields: BTreeMap<&str, &RawValue> = serde_json::from_str(body).unwrap();
+    let list = fields[rules(format.as_str()).unwrap().list].get();
+    let kept = list.trim_end_matches([']', '}', '"']);
+    list.as_ptr() as usize - body.as_ptr() as usize + kept.len()
+}
+
+/// Many providers refuse a conversation that ends with the model: the encoder says so, and the user goes on.
+fn gone_on(log: &History) -> History {
+    let mut log = log.clone();
+    log.push(Entry::User(UserMessage::text("on").unwrap())).unwrap();
+    log
+}
+
+#[test]
+fn a_model_nobody_knows_is_told_of_in_each_request() {
+    for format in WireFormat::ALL {
+        let dialect = Dialect::from(format);
+        let unknown = ModelProfile::conservative(dialect.provider.clone(), "nobody-knows");
+        let ask = Ask::of(&mut Dice::new(Vec::new()), format);
+        let log = history(&mut Dice::new(Vec::new()), "elsewhere", false);
+        let mut encoder = encoder(&dialect, unknown, ToolNames::default());
+        for _ in 0..2 {
+            let diagnostics = ask.encode(&mut *encoder, &log, true).diagnostics;
+            let told: Vec<_> = diagnostics.iter().filter(|told| told.what == "model").collect();
+            assert_eq!(told.len(), 1, "{format:?}: {diagnostics:?}");
+            assert!(told[0].why.contains("\"nobody-knows\"") && told[0].why.contains("32768"), "{told:?}");
+        }
+        let diagnostics = ask.encode(&mut *fresh(format, true), &log, true).diagnostics;
+        assert!(diagnostics.iter().all(|told| told.what != "model"), "{format:?}: {diagnostics:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Whatever was said, a strict provider takes it.
+    #[test]
+    fn any_history_is_accepted(bytes in proptest::collection::vec(any::<u8>(), 0..240), vision in any::<bool>()) {
+        for format in WireFormat::ALL {
+            let dialect = Dialect::from(format);
+            let mut dice = Dice::new(bytes.clone());
+            let ask = Ask::of(&mut dice, format);
+            let log = history(&mut dice, &dialect.provider, true);
+            let mut encoder = fresh(format, vision);
+            let mut encoded = ask.encode(&mut *encoder, &log, true);
+            if encoded.diagnostics.iter().any(|told| told.what == "messages") {
+                encoded = ask.encode(&mut *encoder, &gone_on(&log), true);
+            }
+            let body = body(&encoded);
+            let verdict = rules(format.as_str()).unwrap().check(&body);
+            prop_assert_eq!(verdict, Ok(()), "{:?}: {}", format, body);
+        }
+    }
+
+    /// Streaming changes nothing before the end of the messages, and nothing but whether the answer is streamed.
+    #[test]
+    fn streaming_changes_only_the_end(bytes in proptest::collection::vec(any::<u8>(), 0..160)) {
+        for format in WireFormat::ALL {
+            let mut dice = Dice::new(bytes.clone());
+            let ask = Ask::of(&mut dice, format);
+            let log = history(&mut dice, format.as_str(), true);
+            let streamed = body(&ask.encode(&mut *fresh(format, true), &log, true));
+            let whole = body(&ask.encode(&mut *fresh(format, true), &log, false));
+            let end = end_of_messages(format, &streamed);
+            prop_assert_eq!(streamed.get(..end), whole.get(..end), "{:?}", format);
+            let plain = |body: &str| {
+                let mut value: Value = serde_json::from_str(body).unwrap();
+                let fields = value.as_object_mut().unwrap();
+                fields.retain(|field, _| !matches!(field.as_str(), "stream" | "stream_options"));
+                value
+            };
+            prop_assert_eq!(plain(&streamed), plain(&whole), "{:?}", format);
+        }
+    }
+
+    /// The body of a step is the beginning of the next one's, up to the end of its last message; an encoder that
+    /// starts anew gives the same bytes.
+    #[test]
+    fn a_body_is_the_beginning_of_the_next(bytes in proptest::collection::vec(any::<u8>(), 0..240)) {
+        for format in WireFormat::ALL {
+            let mut dice = Dice::new(bytes.clone());
+            let ask = Ask { reminders: 0, marks: Vec::new(), ..Ask::of(&mut dice, format) };
+            let whole = history(&mut dice, format.as_str(), false);
+            let (mut used, mut log) = (fresh(format, true), History::new());
+            let mut before: Option<String> = None;
+            for entry in whole.entries() {
+                log.push(entry.clone()).unwrap();
+                let now = body(&ask.encode(&mut *used, &log, true));
+                prop_assert_eq!(&now, &body(&ask.encode(&mut *fresh(format, true), &log, true)), "{:?}", format);
+                if let Some(before) = before {
+                    let end = end_of_messages(format, &before);
+                    prop_assert_eq!(before.get(..end), now.get(..end), "{:?}", format);
+                }
+                before = Some(now);
+            }
+        }
+    }
+}

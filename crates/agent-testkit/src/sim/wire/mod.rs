@@ -1,0 +1,128 @@
+//! How each provider's service looks from outside: what it refuses, what it says, how it fails.
+//!
+//! A wire knows nothing of scripts, faults and connections: `answer` plays those, the same on every wire.
+
+mod anthropic;
+mod openai;
+mod openai_chat;
+mod openai_responses;
+
+use std::fmt;
+
+use agent_core::Usage;
+use bytes::Bytes;
+use hyper::header::HeaderMap;
+use serde_json::Value;
+
+use super::api_error::{ApiError, Usual};
+use super::log::Refusal;
+use crate::script::Reply;
+
+pub(super) type Check = Result<(), ApiError>;
+
+/// One service.
+pub(super) trait Wire: fmt::Debug + Sync {
+    /// Refuses headers that the service refuses.
+    fn check_head(&self, headers: &HeaderMap) -> Check;
+
+    /// Refuses a body that the service refuses, in the order and the words of the real one.
+    fn check_body(&self, request: &Value) -> Check;
+
+    /// The whole answer as one JSON object.
+    fn json(&self, message: &Message<'_>) -> Result<String, ApiError>;
+
+    /// The answer as events; deltas are of about `delta_bytes` bytes.
+    fn events(&self, message: &Message<'_>, delta_bytes: usize) -> Events;
+
+    /// The body of an error.
+    fn error_body(&self, error: &ApiError, request_id: &str) -> String;
+
+    /// An error in a stream, as the event of this position.
+    fn error_event(&self, error: &ApiError, position: usize) -> Bytes;
+
+    /// What it usually says with each status.
+    fn usual(&self) -> &'static [Usual];
+
+    /// The header that names a request.
+    fn id_header(&self) -> &'static str;
+
+    /// An error of a status in these words.
+    fn error(&self, status: u16, message: &str) -> ApiError {
+        ApiError::of_status(self.usual(), status, Some(message))
+    }
+
+    /// An error of a status in the usual words.
+    fn usual_error(&self, status: u16) -> ApiError {
+        ApiError::of_status(self.usual(), status, None)
+    }
+}
+
+/// A reply with what the wire says around it.
+#[derive(Debug)]
+pub(super) struct Message<'a> {
+    pub(super) reply: &'a Reply,
+    /// Position in the script; ids are made of it, so that they are equal after a restart.
+    pub(super) position: usize,
+    /// The model the request asked for.
+    pub(super) model: &'a str,
+    pub(super) usage: &'a Usage,
+    /// The request, for what it asks to be told.
+    pub(super) request: &'a Value,
+}
+
+/// A streamed answer.
+#[derive(Debug)]
+pub(super) struct Events {
+    /// Invariant: never empty.
+    pub(super) list: Vec<Bytes>,
+    /// The first event after which the answer is whole: faults come before it.
+    pub(super) end: usize,
+}
+
+/// The wire spoken at a path, whatever stands in front of it.
+pub(super) fn of_path(path: &str) -> Option<&'static dyn Wire> {
+    WIRES.iter().find(|(end, _)| path.ends_with(end)).map(|(_, wire)| *wire)
+}
+
+/// Checks the body of one request to a path as the simulated provider does, without a server. `None` when no service
+/// answers there.
+///
+/// ```
+/// use agent_testkit::check_request;
+///
+/// let body = br#"{"model":"m","max_tokens":8,"messages":[{"role":"assistant","content":"hi"}]}"#;
+/// let refusal = check_request("/v1/messages", body).ok_or("no service")?.unwrap_err();
+/// assert_eq!((refusal.status, refusal.message.contains("first message")), (400, true));
+/// # Ok::<(), &str>(())
+/// ```
+pub fn check_request(path: &str, body: &[u8]) -> Option<Result<(), Refusal>> {
+    let wire = of_path(path)?;
+    let request = serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid(format!("The request body is not valid JSON: {error}")));
+    let refused = |ApiError { status, message, .. }| Refusal { request: 0, status, message };
+    Some(request.and_then(|request| wire.check_body(&request)).map_err(refused))
+}
+
+/// The wire of requests whose path says nothing.
+pub(super) const DEFAULT: &dyn Wire = &anthropic::Messages;
+
+/// One server-sent event with a name.
+fn named(name: &str, data: &str) -> Bytes {
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+/// A header's value; empty when it is missing or no text.
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The items of an array; nothing for a value that is none.
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+const WIRES: [(&str, &dyn Wire); 3] = [
+    ("/v1/messages", &anthropic::Messages),
+    ("/v1/chat/completions", &openai_chat::ChatCompletions),
+    ("/v1/responses", &openai_responses::Responses),
+];
