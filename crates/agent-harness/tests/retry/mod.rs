@@ -32,7 +32,10 @@ fn agent(replies: Vec<Reply>, failures: Vec<Failure>, retry: RetryPolicy) -> Age
 }
 
 fn attempts(events: &[Event]) -> Vec<(u32, u64)> {
-    let told = events.iter().filter_map(|event| { let EventBody::StepRetrying { attempt, wait_ms, .. } = &event.body else { return None }; Some((*attempt, *wait_ms)) });
+    let told = events.iter().filter_map(|event| {
+        let EventBody::StepRetrying { attempt, wait_ms, .. } = &event.body else { return None };
+        Some((*attempt, *wait_ms))
+    });
     told.collect()
 }
 
@@ -184,7 +187,10 @@ fn void_attempts_cost_and_are_no_context() {
         let failures = vec![Failure::After { events: 3, error: busy() }, Failure::EndsEarly { events: 3 }];
         let agent = agent(vec![reply], failures, RetryPolicy::default());
         let (events, end) = agent.say("go").await;
-        let completed = events.iter().find_map(|event| { let EventBody::StepCompleted { usage, voided, .. } = &event.body else { return None }; Some((usage.clone(), voided.clone())) });
+        let completed = events.iter().find_map(|event| {
+            let EventBody::StepCompleted { usage, voided, .. } = &event.body else { return None };
+            Some((usage.clone(), voided.clone()))
+        });
         let (kept, voided) = completed.unwrap();
         assert_eq!((kept.input, kept.output), (100, 7), "the answer's own");
         assert_eq!((voided.input, voided.output), (200, 0), "of the attempts before");
@@ -206,7 +212,10 @@ fn a_failure_for_good_counts_all_its_attempts() {
         let policy = RetryPolicy { max_attempts: 3, ..RetryPolicy::default() };
         let agent = agent(vec![Reply::text("hello there")], failures, policy);
         let (events, end) = agent.say("go").await;
-        let failed = events.iter().find_map(|event| { let EventBody::StepFailed { usage, .. } = &event.body else { return None }; Some(usage.total_input()) });
+        let failed = events.iter().find_map(|event| {
+            let EventBody::StepFailed { usage, .. } = &event.body else { return None };
+            Some(usage.total_input())
+        });
         assert_eq!(failed.unwrap(), end.usage.total_input());
         let rows = agent_store::Store::usage(&agent.store, &id()).await.unwrap();
         assert_eq!(rows.iter().map(|(_, usage)| usage.total_input()).sum::<u64>(), failed.unwrap());
