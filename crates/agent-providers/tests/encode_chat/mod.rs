@@ -313,7 +313,7 @@ fn tools_carry_what_their_provider_takes() {
         let (sent, told) = Ask { tools: vec![tool], ..Ask::bare(provider) }.told(&talk());
         assert!(sent.contains(expect) && told.len() == notes, "{sent} {told:?}");
     };
-    let entry = r#""tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"type":"object"}"#;
+    let entry = r#""tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"properties":{},"type":"object"}"#;
     check("openai-chat", strict("openai-chat"), &format!(r#"{entry},"strict":true}},"defer":1.0}}],"#), 0);
     check("openai-chat", strict("else"), &format!("{entry}}}}}],"), 0);
     check("llamacpp", strict("llamacpp"), &format!(r#"{entry}}},"defer":1.0}}],"#), 1);
