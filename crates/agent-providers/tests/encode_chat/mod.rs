@@ -23,7 +23,7 @@ fn lines(text: &str) -> String {
 fn a_whole_request() {
     let ask = Ask { reminders: vec!["now"], ..Ask::full("openai-chat") };
     insta::assert_snapshot!(lines(&ask.text(&talk())), @r#"
-    {"model":"oolong-2","tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"notes_add_e1253ccd","parameters":{"type":"object"}}}],
+    {"model":"oolong-2","tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"properties":{},"type":"object"}}},{"type":"function","function":{"name":"notes_add_e1253ccd","parameters":{"properties":{},"type":"object"}}}],
     "messages":[{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"text","text":"Be kind."}]},
     {"role":"user","content":"go"},
     {"role":"assistant","content":"ok","tool_calls":[{"id":"call_a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"call_b","type":"function","function":{"name":"notes_add_e1253ccd","arguments":"{\"z\":12345678901234567890,\"a\":1.0}"}}]},

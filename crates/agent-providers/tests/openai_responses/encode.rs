@@ -39,8 +39,8 @@ fn a_whole_request() {
     let encoded = Ask { reminders: vec!["now"], ..Ask::default() }.fresh(&talk());
     assert_eq!(encoded.diagnostics, []);
     insta::assert_snapshot!(text(&encoded.request.body).replace("},{", "},\n{"), @r#"
-    {"model":"gpt-tea","tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":false},
-    {"type":"function","name":"notes_add_e1253ccd","parameters":{"type":"object"},"strict":false}],"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
+    {"model":"gpt-tea","tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"properties":{},"type":"object"},"strict":false},
+    {"type":"function","name":"notes_add_e1253ccd","parameters":{"properties":{},"type":"object"},"strict":false}],"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
     {"type":"input_text","text":"Be kind."}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
     {"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},

@@ -190,8 +190,8 @@ fn tools_are_entries_of_the_list() {
     let sent = text(&encoded.request.body);
     let (_, tools) = sent.split_once(r#""tools":"#).unwrap();
     insta::assert_snapshot!(tools.split_once(r#","input""#).unwrap().0.replace("},{", "},\n{"), @r#"
-    [{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":true,"defer_loading":true},
-    {"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":false},
+    [{"type":"function","name":"look","description":"Looks.","parameters":{"properties":{},"type":"object"},"strict":true,"defer_loading":true},
+    {"type":"function","name":"look","description":"Looks.","parameters":{"properties":{},"type":"object"},"strict":false},
     {"type":"web_search","n":1.0}]
     "#);
     assert_eq!(encoded.diagnostics.len(), 1, "{:?}", encoded.diagnostics);
