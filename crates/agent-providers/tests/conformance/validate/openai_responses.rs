@@ -53,9 +53,9 @@ fn check(request: &Value) -> Verdict {
     for (at, item) in list.iter().enumerate() {
         match kind(item)? {
             "message" => {
-                // What the model said behind a call is of the same answer; whoever else speaks comes after the outputs.
-                let is_answer = item["role"] == "assistant";
-                ensure(is_answer || open.is_empty(), || format!("calls without their output: {open:?}"))?;
+                // The items of one answer stay in their order, so that the model's words may follow its calls.
+                let waits = item["role"] != "assistant" && !open.is_empty();
+                ensure(!waits, || format!("calls without their output: {open:?}"))?;
                 message(item)?;
             }
             "function_call" => {
