@@ -272,7 +272,7 @@ fn files_the_model_cannot_take_are_named() {
     };
     let message = UserMessage::new(vec![
         file("image/png", FileSource::Url("https://a.example/x.png".into())),
-        file("text/csv", FileSource::Base64("QQ==".into())),
+        file("audio/wav", FileSource::Base64("QQ==".into())),
         file("application/pdf", FileSource::Reference { provider: "openai".into(), id: "f1".into() }),
     ]);
     let log = history(vec![Entry::User(message.unwrap())]);

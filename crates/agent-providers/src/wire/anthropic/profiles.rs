@@ -1,6 +1,6 @@
 //! What is known of Claude models: windows, cache rules, and which settings they refuse.
 
-use agent_core::{CacheProfile, ModelProfile};
+use agent_core::{CacheProfile, ModelProfile, Setting};
 
 use super::PROVIDER;
 
@@ -38,29 +38,9 @@ pub fn profile(model: &str) -> ModelProfile {
         forced_tool_choice: !known.has(NO_FORCE),
         mid_conversation_system: known.has(MID_SYSTEM),
         vision: true,
+        refuses: REFUSED.iter().filter(|(fact, _)| known.has(*fact)).map(|(_, setting)| *setting).collect(),
         known: true,
         ..little
-    }
-}
-
-/// Settings that some models refuse with a 400 and that a profile has no word for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refusals {
-    pub(crate) temperature: bool,
-    pub(crate) adaptive: bool,
-    pub(crate) budget: bool,
-    pub(crate) disabled: bool,
-}
-
-/// What a model refuses; an unknown one is asked as the user wishes.
-pub(crate) fn refusals(model: &str) -> Refusals {
-    let known = claude_name(model).and_then(find);
-    let refuses = |fact| known.is_some_and(|known| known.has(fact));
-    Refusals {
-        temperature: refuses(NO_TEMPERATURE),
-        adaptive: refuses(NO_ADAPTIVE),
-        budget: refuses(NO_BUDGET),
-        disabled: refuses(NO_DISABLED),
     }
 }
 
@@ -68,11 +48,11 @@ struct Known {
     name: &'static str,
     window: (u32, u32),
     min_tokens: u32,
-    facts: u8,
+    facts: u16,
 }
 
 impl Known {
-    fn has(&self, fact: u8) -> bool {
+    fn has(&self, fact: u16) -> bool {
         self.facts & fact != 0
     }
 }
@@ -91,22 +71,35 @@ fn find(name: &str) -> Option<&'static Known> {
     MODELS.iter().filter(fits).max_by_key(|known| known.name.len())
 }
 
-const BINDS: u8 = 1;
-const NO_FORCE: u8 = 2;
-const MID_SYSTEM: u8 = 4;
-const NO_TEMPERATURE: u8 = 8;
-const NO_ADAPTIVE: u8 = 16;
-const NO_BUDGET: u8 = 32;
-const NO_DISABLED: u8 = 64;
+const BINDS: u16 = 1;
+const NO_FORCE: u16 = 2;
+const MID_SYSTEM: u16 = 4;
+const NO_TEMPERATURE: u16 = 8;
+const NO_ADAPTIVE: u16 = 16;
+const NO_BUDGET: u16 = 32;
+const NO_DISABLED: u16 = 64;
+const NO_EFFORT: u16 = 128;
+const NO_MORE_THAN_HIGH: u16 = 256;
+const NO_FAST: u16 = 512;
+/// What a request is refused for.
+const REFUSED: &[(u16, Setting)] = &[
+    (NO_TEMPERATURE, Setting::Sampling),
+    (NO_ADAPTIVE, Setting::ThinkingAdaptive),
+    (NO_BUDGET, Setting::ThinkingBudget),
+    (NO_DISABLED, Setting::ThinkingDisabled),
+    (NO_EFFORT, Setting::Effort),
+    (NO_MORE_THAN_HIGH, Setting::EffortAboveHigh),
+    (NO_FAST, Setting::Fast),
+];
 /// Since the 4.7 generation.
-const NEW: u8 = NO_TEMPERATURE | NO_BUDGET;
+const NEW: u16 = NO_TEMPERATURE | NO_BUDGET;
 const LARGE: (u32, u32) = (1_000_000, 128_000);
 /// The least of the known models.
 const SMALL: (u32, u32) = (200_000, 64_000);
 /// The longest of the shortest prefixes that a known model keeps.
 const MOST_MIN_TOKENS: u32 = 4_096;
 
-const fn known(name: &'static str, window: (u32, u32), min_tokens: u32, facts: u8) -> Known {
+const fn known(name: &'static str, window: (u32, u32), min_tokens: u32, facts: u16) -> Known {
     Known { name, window, min_tokens, facts }
 }
 
@@ -119,14 +112,14 @@ const MODELS: &[Known] = &[
     known("opus-5", LARGE, 512, NEW | MID_SYSTEM),
     known("opus-4-8", SMALL, 1_024, NEW | MID_SYSTEM),
     known("opus-4-7", SMALL, 2_048, NEW),
-    known("opus-4-6", SMALL, 4_096, 0),
-    known("opus-4-5", SMALL, 4_096, NO_ADAPTIVE),
-    known("sonnet-5-5", LARGE, 512, NEW | BINDS | MID_SYSTEM),
-    known("sonnet-5", SMALL, 1_024, NEW),
-    known("sonnet-4-6", SMALL, 1_024, 0),
-    known("sonnet-4-5", SMALL, 1_024, NO_ADAPTIVE),
-    known("haiku-5-5", LARGE, 512, NO_BUDGET | BINDS | MID_SYSTEM),
-    known("haiku-4-5", SMALL, 4_096, NO_ADAPTIVE),
+    known("opus-4-6", SMALL, 4_096, NO_MORE_THAN_HIGH),
+    known("opus-4-5", SMALL, 4_096, NO_ADAPTIVE | NO_MORE_THAN_HIGH | NO_FAST),
+    known("sonnet-5-5", LARGE, 512, NEW | BINDS | MID_SYSTEM | NO_FAST),
+    known("sonnet-5", SMALL, 1_024, NEW | NO_FAST),
+    known("sonnet-4-6", SMALL, 1_024, NO_MORE_THAN_HIGH | NO_FAST),
+    known("sonnet-4-5", SMALL, 1_024, NO_ADAPTIVE | NO_EFFORT | NO_FAST),
+    known("haiku-5-5", LARGE, 512, NO_BUDGET | BINDS | MID_SYSTEM | NO_FAST),
+    known("haiku-4-5", SMALL, 4_096, NO_ADAPTIVE | NO_EFFORT | NO_FAST),
 ];
 
 #[cfg(test)]
@@ -167,10 +160,9 @@ mod tests {
         let least = MODELS.iter().map(|known| known.window).min().unwrap();
         let most = MODELS.iter().map(|known| known.min_tokens).max().unwrap();
         assert_eq!((least, most), (SMALL, MOST_MIN_TOKENS), "the least of what is known");
-        assert_eq!(
-            refusals("claude-next"),
-            Refusals { temperature: false, adaptive: false, budget: false, disabled: false }
-        );
-        assert!(refusals("claude-opus-5-5").disabled && refusals("claude-haiku-4-5").adaptive);
+        assert!(profile("claude-next").refuses.is_empty());
+        let refuses = |model: &str, setting| profile(model).refuses.contains(&setting);
+        assert!(refuses("claude-opus-5-5", Setting::ThinkingDisabled));
+        assert!(refuses("claude-haiku-4-5", Setting::ThinkingAdaptive));
     }
 }
