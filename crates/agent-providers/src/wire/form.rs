@@ -52,10 +52,9 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
         role
     }
 
-    /// Whether the provider takes nothing but the step's own results before the model has gone on.
-    fn awaits(&self, _step: &StepRecord, _profile: &ModelProfile) -> bool {
-        false
-    }
+    /// Notes which tools the provider still runs after the step, by their ids. As long as there is one, it takes
+    /// nothing but the results of our tools.
+    fn pending(&self, _step: &StepRecord, _profile: &ModelProfile, _pending: &mut Vec<String>) {}
 
     /// Whether the step stands for all that came before it, which is then left out.
     fn replaces(&self, _step: &StepRecord, _profile: &ModelProfile) -> bool {

@@ -19,9 +19,10 @@ pub(super) struct Joined<F: Form> {
     last: Option<F::Role>,
     /// Runs at the end that are joined once it is known what follows them ([`Form::is_open`]).
     open: Vec<Run<F::Role>>,
-    /// Entries that are shown once the model has gone on ([`Form::awaits`]).
+    /// Tools that the provider still runs ([`Form::pending`]).
+    pending: Vec<String>,
+    /// Entries that are shown once it has gone on.
     waiting: Vec<(Key, EntryId)>,
-    awaits: bool,
     /// How many entries of the history are taken in.
     entries: usize,
     segments: BTreeMap<Key, Remembered<F::Role>>,
@@ -57,8 +58,8 @@ impl<F: Form> Default for Joined<F> {
             has_summary: false,
             last: None,
             open: Vec::new(),
+            pending: Vec::new(),
             waiting: Vec::new(),
-            awaits: false,
             entries: 0,
             segments: BTreeMap::new(),
             round: 0,
@@ -137,7 +138,7 @@ impl<F: Form> Joined<F> {
 
     /// Whether the provider takes nothing more before the model has gone on.
     pub(super) fn is_awaiting(&self) -> bool {
-        self.awaits
+        !self.pending.is_empty()
     }
 
     /// How many entries wait for the model to go on.
@@ -149,7 +150,7 @@ impl<F: Form> Joined<F> {
     /// not end with the model.
     pub(super) fn must_continue(&self) -> bool {
         let model_ends = self.last.is_some_and(F::is_model) && self.open.is_empty();
-        self.has_summary && model_ends && !self.awaits
+        self.has_summary && model_ends && !self.is_awaiting()
     }
 
     fn join_anew(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
@@ -180,15 +181,15 @@ impl<F: Form> Joined<F> {
             .or_insert_with(|| Remembered { runs: form.runs(piece, cx), used: self.round });
         remembered.used = self.round;
         match step_of(piece) {
-            None if self.awaits => self.waiting.push((key, entry)),
+            None if self.is_awaiting() => self.waiting.push((key, entry)),
             None => self.place(key, entry),
             Some(step) => {
                 if form.replaces(step, cx.profile) {
                     self.begin_again();
                 }
                 self.place(key, entry);
-                self.awaits = form.awaits(step, cx.profile);
-                if !self.awaits {
+                form.pending(step, cx.profile, &mut self.pending);
+                if !self.is_awaiting() {
                     let waiting = std::mem::take(&mut self.waiting);
                     waiting.into_iter().for_each(|(key, entry)| self.place(key, entry));
                 }

@@ -3,6 +3,8 @@
 mod ask;
 mod settings;
 mod stable;
+mod tools;
+mod turns;
 
 use agent_core::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Mark, MarkPoint, ModelProfile,
@@ -137,6 +139,12 @@ fn what_was_received_goes_back_byte_for_byte() {
         ],
     );
     check_replay("compaction.sse", &[r#"{"type":"compaction","content":"So far: tea."}"#]);
+    check_replay(
+        "caller.sse",
+        &[r#""input":{"cups": 2.0},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_k1"}}"#],
+    );
+    check_replay("deferred.sse", &[r#""input":{"item":"kettle"},"caller":{"type":"direct"}}"#]);
+    check_replay("pause.sse", &[r#""signature":"cGF1c2U=""#]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use agent_core::{
     ModelProfile, ModelRequest, Note, Rendered, Setting, StepRecord, SystemBlock, ToolCard, Ttl,
 };
 
-use super::segment::{Blocks, Needs, Renderer, Role, awaits, is_compaction, note_role};
+use super::segment::{Blocks, Needs, Renderer, Role, follow_uses, is_compaction, may_go_on, note_role};
 use super::settings::{betas, tail};
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
@@ -85,8 +85,11 @@ impl Form for MessagesForm {
         }
     }
 
-    fn awaits(&self, step: &StepRecord, profile: &ModelProfile) -> bool {
-        awaits(step, &profile.provider)
+    fn pending(&self, step: &StepRecord, profile: &ModelProfile, pending: &mut Vec<String>) {
+        follow_uses(step, &profile.provider, pending);
+        if !may_go_on(step) {
+            pending.clear();
+        }
     }
 
     fn replaces(&self, step: &StepRecord, profile: &ModelProfile) -> bool {

@@ -175,7 +175,11 @@ impl Renderer<'_, '_> {
 
     /// Uses of server tools whose results cannot come any more: the provider refuses them without.
     fn lost_uses(&self, step: &StepRecord) -> Vec<String> {
-        if may_go_on(step) { Vec::new() } else { open_uses(step, &self.cx.profile.provider) }
+        let mut lost = Vec::new();
+        if !may_go_on(step) {
+            follow_uses(step, &self.cx.profile.provider, &mut lost);
+        }
+        lost
     }
 
     fn result(&mut self, blocks: &mut Blocks, result: &ToolResult, trim: Trim) {
@@ -360,7 +364,7 @@ fn is_markable(kind: &str) -> bool {
 }
 
 /// Whether the provider may still go on with what the step left open.
-fn may_go_on(step: &StepRecord) -> bool {
+pub(super) fn may_go_on(step: &StepRecord) -> bool {
     match step.finish().kind {
         FinishKind::Pause | FinishKind::ToolCalls | FinishKind::Stop => true,
         FinishKind::Length
@@ -369,11 +373,6 @@ fn may_go_on(step: &StepRecord) -> bool {
         | FinishKind::ContextWindow
         | FinishKind::Other => false,
     }
-}
-
-/// Whether the provider goes on with a tool of its own once it has our results, and takes nothing else before.
-pub(super) fn awaits(step: &StepRecord, provider: &str) -> bool {
-    may_go_on(step) && !open_uses(step, provider).is_empty()
 }
 
 /// Whether the step is what the provider made of all that came before it: such a block is signed, and stands first.
@@ -390,8 +389,8 @@ fn is_signed(part: &ProviderPart) -> bool {
     text_field(part, "signature").is_some_and(|signature| !signature.is_empty())
 }
 
-/// The ids of uses of server tools that have no result in the step.
-fn open_uses(step: &StepRecord, provider: &str) -> Vec<String> {
+/// Adds the ids of uses of server tools in the step, and takes away those whose result is in it.
+pub(super) fn follow_uses(step: &StepRecord, provider: &str, open: &mut Vec<String>) {
     let parts = step.parts().iter().filter_map(|part| match part {
         AssistantPart::Provider(part) if part.provider == provider => Some(part),
         AssistantPart::Provider(_)
@@ -400,7 +399,6 @@ fn open_uses(step: &StepRecord, provider: &str) -> Vec<String> {
         | AssistantPart::ToolCall(_)
         | _ => None,
     });
-    let mut open = Vec::new();
     for part in parts {
         match (server_use(part), text_field(part, "tool_use_id")) {
             (Some(id), _) => open.push(id),
@@ -408,7 +406,6 @@ fn open_uses(step: &StepRecord, provider: &str) -> Vec<String> {
             (None, None) => {}
         }
     }
-    open
 }
 
 /// The id of a use of a tool that the provider runs.

@@ -111,14 +111,13 @@ impl Importer {
         let output = match words {
             Some(words) if is_error => ToolOutput::error(words.join("\n")),
             Some(words) if words.len() < 2 => ToolOutput::text(words.concat()),
-            _ => ToolOutput::Content(inner.into_iter().filter_map(content).collect()),
-        };
-        let output = match output {
-            ToolOutput::Content(_) if is_error => {
-                self.leave_out("messages", "what is no text in the result of a failed call");
-                ToolOutput::error(output.plain())
+            _ => {
+                let output = ToolOutput::Content(inner.into_iter().filter_map(content).collect());
+                if is_error {
+                    self.leave_out("messages", "what is no text in the result of a failed call");
+                }
+                if is_error { ToolOutput::error(output.plain()) } else { output }
             }
-            output => output,
         };
         self.groups.result(block.tool_use_id.as_str(), output);
     }
