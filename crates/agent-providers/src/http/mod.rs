@@ -183,12 +183,12 @@ impl AnthropicModel {
     }
 
     fn request(&self, request: Outgoing) -> reqwest::RequestBuilder {
-        let Outgoing { body, .. } = request;
+        let Outgoing { body, headers, .. } = request;
         let length = body.len();
         let buffers = body.into_buffers().map(Ok::<_, std::convert::Infallible>);
         self.client
             .post(self.url.clone())
-            .headers(self.headers.clone())
+            .headers(with_needed(self.headers.clone(), &headers))
             .header(header::CONTENT_LENGTH, length)
             .body(reqwest::Body::wrap_stream(stream::iter(buffers)))
     }
@@ -235,6 +235,20 @@ fn messages_url(base: &str) -> Result<Url, ConfigError> {
     // `http://` without a host would make the path its host.
     let is_web = matches!(url.scheme(), "http" | "https") && root.contains("://");
     if is_web { Ok(url) } else { Err(bad()) }
+}
+
+/// Our headers and those that the body needs; a list of both where both have one of the same name.
+fn with_needed(mut ours: HeaderMap, needed: &[(String, String)]) -> HeaderMap {
+    for (name, value) in needed {
+        let known = ours.get(name.as_str()).and_then(|known| known.to_str().ok()).unwrap_or_default();
+        let mut items: Vec<&str> = known.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
+        items.extend(value.split(',').filter(|item| !known.split(',').any(|known| known.trim() == *item)));
+        let both = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(items.join(",")));
+        if let (Ok(name), Ok(value)) = both {
+            ours.insert(name, value);
+        }
+    }
+    ours
 }
 
 fn headers(config: &AnthropicConfig) -> Result<HeaderMap, ConfigError> {
@@ -332,6 +346,22 @@ mod tests {
         let broken = AnthropicConfig { api_key: ApiKey::new("secret\n8"), ..AnthropicConfig::default() };
         let error = AnthropicModel::new(broken).unwrap_err();
         assert!(matches!(error, ConfigError::ApiKey) && !error.to_string().contains("secret"));
+    }
+
+    #[test]
+    fn headers_that_a_body_needs_join_those_of_the_user() {
+        let check = |ours: &str, needed: &str, expect: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("anthropic-beta", HeaderValue::try_from(ours).unwrap());
+            let needed = [("anthropic-beta".to_owned(), needed.to_owned())];
+            assert_eq!(with_needed(headers, &needed)["anthropic-beta"], expect);
+        };
+        check("a, b", "b,c", "a,b,c");
+        check("", "c", "c");
+        assert_eq!(
+            with_needed(HeaderMap::new(), &[("x-needed".to_owned(), "1".to_owned())])["x-needed"],
+            "1"
+        );
     }
 
     #[test]
