@@ -28,6 +28,7 @@ pub struct Dialect {
 
 impl From<WireFormat> for Dialect {
     fn from(format: WireFormat) -> Self {
-        Self { format, provider: format.as_str().to_owned(), quirks: Quirks::default() }
+        let provider = format.as_str();
+        Self { format, provider: provider.to_owned(), quirks: Quirks::of(provider) }
     }
 }

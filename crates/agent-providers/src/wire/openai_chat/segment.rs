@@ -24,6 +24,8 @@ pub(crate) enum Role {
     /// Parts of a message of the user's that others may join.
     UserParts,
     Assistant,
+    /// A message of the model's that may not stand behind another one.
+    AssistantAlone,
     Tool,
 }
 
@@ -350,6 +352,7 @@ impl Said {
             NoContent::Empty => out.extend_from_slice(br#","content":"""#),
             NoContent::Absent => {}
         }
+        let is_missed = quirks.reasoning_required && !self.calls.is_empty();
         let mut field =
             |key: &str, json: &str| out.extend_from_slice(format!(r#","{key}":{json}"#).as_bytes());
         if let Some(refusal) = &self.refusal {
@@ -357,7 +360,7 @@ impl Said {
         }
         if !self.details.is_empty() {
             field("reasoning_details", &format!("[{}]", self.details.join(",")));
-        } else if !self.thinking.trim().is_empty() {
+        } else if !self.thinking.trim().is_empty() || is_missed {
             let key = match quirks.reasoning_back {
                 ReasoningBack::ReasoningContent => "reasoning_content",
                 ReasoningBack::Reasoning
@@ -374,7 +377,8 @@ impl Said {
             out.extend_from_slice(format!(",{}:{json}", quoted(key)).as_bytes());
         }
         out.push(b'}');
-        Run { role: Role::Assistant, bytes: Bytes::from(out), splice }
+        let role = if quirks.join_user { Role::AssistantAlone } else { Role::Assistant };
+        Run { role, bytes: Bytes::from(out), splice }
     }
 }
 

@@ -125,12 +125,10 @@ mod tests {
                 thought.add(piece);
             }
         }
-        let parts = thought.close("p").into_iter().map(|part| match part {
-            AssistantPart::Reasoning(Reasoning { text, seal: Some(Seal::Item { raw, .. }) }) => {
-                (text, raw.get().to_owned())
-            }
-            AssistantPart::Reasoning(Reasoning { text, seal: None }) => (text, String::new()),
-            other => panic!("{other:?}"),
+        let parts = thought.close("p").into_iter().map(|part| {
+            let AssistantPart::Reasoning(Reasoning { text, seal }) = part else { panic!("{part:?}") };
+            let Some(Seal::Item { raw, .. }) = seal else { return (text, String::new()) };
+            (text, raw.get().to_owned())
         });
         let parts: Vec<(String, String)> = parts.collect();
         let parts: Vec<(&str, &str)> = parts.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
