@@ -183,7 +183,7 @@ impl Call {
     }
 
     fn is_whole(&self) -> bool {
-        ToolInput::cut(&self.input).json().is_some()
+        self.input.trim_end().ends_with(['}', ']']) && ToolInput::cut(&self.input).json().is_some()
     }
 
     fn data(&self, provider: &str) -> Option<ProviderData> {

@@ -265,6 +265,8 @@ impl Quirks {
             "llamacpp" => Self { tool_images: true, ..Self::template() },
             "vllm" => Self {
                 reasoning_back: ReasoningBack::Reasoning,
+                effort: EffortField::ReasoningEffort,
+                efforts: vec![Effort::Low, Effort::Medium, Effort::High],
                 audio: true,
                 strict_tools: true,
                 tool_choice: ToolChoiceWords::Required,

@@ -103,9 +103,7 @@ impl Renderer<'_, '_> {
                     let raw = sound(part.raw.get()).into_owned();
                     match part.kind.as_str() {
                         "audio" => said.fields.extend(audio_reference(&raw)),
-                        _ if self.quirks.reasoning_back == ReasoningBack::ThinkingParts => {
-                            said.content.part(raw);
-                        }
+                        kind if self.takes_part(kind, &raw) => said.content.part(raw),
                         kind => self.leave_out(
                             "assistant.provider_part",
                             &format!("{kind:?} is not taken back by this provider"),
@@ -120,6 +118,13 @@ impl Renderer<'_, '_> {
             }
         }
         said.run(self.quirks)
+    }
+
+    /// Whether a part stood in a list of content that the provider takes back.
+    fn takes_part(&self, kind: &str, raw: &str) -> bool {
+        let given = Fields::read(raw).and_then(|fields| fields.get("type"));
+        self.quirks.reasoning_back == ReasoningBack::ThinkingParts
+            && given.is_some_and(|given| given.get() == quoted(kind))
     }
 
     /// Words, with the fields of the message that came with them.

@@ -410,8 +410,16 @@ mod tests {
         let odd = r#""reasoning":{"max_tokens":2048,"effort":"low"}"#;
         assert_eq!(thinking("openrouter", odd), (None, None, format!("{{{odd}}}")));
         assert_eq!(
-            thinking("vllm", r#""chat_template_kwargs":{"enable_thinking":false,"n":1.0}"#),
-            (Some(Thinking::Disabled), None, r#"{"chat_template_kwargs":{"n":1.0}}"#.to_owned())
+            thinking("vllm", r#""chat_template_kwargs":{"enable_thinking":false,"reasoning_effort":"low"}"#),
+            (
+                Some(Thinking::Disabled),
+                None,
+                r#"{"chat_template_kwargs":{"reasoning_effort":"low"}}"#.to_owned()
+            )
+        );
+        assert_eq!(
+            thinking("llamacpp", r#""chat_template_kwargs":{"reasoning_effort":"low","n":1.0}"#),
+            (None, Some(Effort::Low), r#"{"chat_template_kwargs":{"n":1.0}}"#.to_owned())
         );
         let allowed = r#""tool_choice":{"type":"allowed_tools","allowed_tools":{}}"#;
         assert_eq!(settings("openai-chat", allowed).1, format!("{{{allowed}}}"));
