@@ -149,6 +149,11 @@ fn thinking_goes_back_to_the_provider_that_wants_it() {
     check("openrouter", item("else", raw), &format!("{listed}}},"));
     check("openrouter", thought("hm"), &format!(r#"{listed},"reasoning":"hm"}},"#));
     check("deepseek", item("openrouter", raw), plain);
+    let others =
+        step(vec![item("openrouter", raw), call("call_a", "look", "{}")], vec![ToolOutput::text("r")]);
+    let log = history(vec![user("go"), others]);
+    assert!(Ask::bare("deepseek").text(&log).contains(r#""content":"","reasoning_content":"","tool_calls""#));
+    assert!(!Ask::bare("llamacpp").text(&log).contains("reasoning_content"));
 }
 
 #[test]
@@ -169,7 +174,7 @@ fn a_rewrite_takes_thinking_and_long_results_out() {
     insta::assert_snapshot!(lines(messages(&Ask::bare("deepseek").text(&log))), @r#"
     [{"role":"user","content":"The conversation so far was summarised to save space. The summary follows."},
     {"role":"assistant","content":"We looked."},
-    {"role":"assistant","content":"","tool_calls":[{"id":"call_a","type":"function","function":{"name":"look","arguments":"{}"}}]},
+    {"role":"assistant","content":"","reasoning_content":"","tool_calls":[{"id":"call_a","type":"function","function":{"name":"look","arguments":"{}"}}]},
     {"role":"tool","tool_call_id":"call_a","content":"xxxxx\n[90 bytes removed]\nxxxxx"},
     {"role":"user","content":"on"}]
     "#);
