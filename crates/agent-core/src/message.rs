@@ -26,6 +26,8 @@ pub enum UserPart {
     Text(Text),
     /// An image or document.
     File(FilePart),
+    /// Anything else one provider takes: a search result, a document with its settings. Kept and sent as it is.
+    Provider(ProviderPart),
 }
 
 /// One part of what a model answered, in the order it said them.
@@ -163,6 +165,8 @@ pub enum ContentPart {
     Text(Text),
     /// An image or document.
     File(FilePart),
+    /// Anything else one provider takes: a search result, a reference to a tool. Kept and sent as it is.
+    Provider(ProviderPart),
 }
 
 /// An image or a document.
@@ -239,6 +243,7 @@ impl UserMessage {
         let words = self.0.iter().map(|part| match part {
             UserPart::Text(text) => text.as_str().to_owned(),
             UserPart::File(file) => format!("[{}]", file.media_type),
+            UserPart::Provider(part) => format!("[{}]", part.kind),
         });
         words.collect::<Vec<_>>().join("\n")
     }
@@ -340,6 +345,7 @@ impl ToolOutput {
                 let words = parts.iter().map(|part| match part {
                     ContentPart::Text(text) => text.as_str().to_owned(),
                     ContentPart::File(file) => format!("[{}]", file.media_type),
+                    ContentPart::Provider(part) => format!("[{}]", part.kind),
                 });
                 words.collect::<Vec<_>>().join("\n")
             }

@@ -27,20 +27,7 @@ impl ToolNames {
     /// assert_eq!(names.real(&wire), "calendar.respond");
     /// ```
     pub fn wire<'n>(&self, real: &'n str) -> Cow<'n, str> {
-        self.remembered(real, wire_name(real, LONGEST_TOOL_NAME))
-    }
-
-    /// The same for a provider whose names begin with a letter or an underscore.
-    pub(crate) fn wire_word<'n>(&self, real: &'n str) -> Cow<'n, str> {
-        let wire = wire_name(real, LONGEST_TOOL_NAME);
-        if !wire.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-            return self.remembered(real, wire);
-        }
-        let kept: String = wire.chars().take(LONGEST_TOOL_NAME - HASH_DIGITS - 2).collect();
-        self.remembered(real, Cow::Owned(format!("_{kept}_{}", hash(real))))
-    }
-
-    fn remembered<'n>(&self, real: &str, wire: Cow<'n, str>) -> Cow<'n, str> {
+        let wire = tool_name(real);
         if let Cow::Owned(wire) = &wire {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(wire.clone(), real.to_owned());
@@ -53,6 +40,19 @@ impl ToolNames {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(wire).map_or_else(|| wire.to_owned(), Clone::clone)
     }
+}
+
+/// The name itself when every provider takes it; some want a letter or an underscore at its beginning.
+fn tool_name(real: &str) -> Cow<'_, str> {
+    let begins_well = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if begins_well(real) {
+        return wire_name(real, LONGEST_TOOL_NAME);
+    }
+    let mut wire = hashed(real);
+    if !begins_well(&wire) {
+        wire.replace_range(..1, "_");
+    }
+    Cow::Owned(wire)
 }
 
 /// A call's id in the provider's grammar; a renamed call (`X~2`) is outside of it.
@@ -71,15 +71,16 @@ fn wire_name(real: &str, longest: usize) -> Cow<'_, str> {
     if !real.is_empty() && real.len() <= longest && real.chars().all(good) {
         return Cow::Borrowed(real);
     }
-    let kept = real.chars().map(|c| if good(c) { c } else { '_' });
-    let mut wire: String = kept.take(LONGEST_TOOL_NAME - HASH_DIGITS - 1).collect();
-    wire.push('_');
-    wire.push_str(&hash(real));
-    Cow::Owned(wire)
+    Cow::Owned(hashed(real))
 }
 
-fn hash(real: &str) -> String {
-    hex(&Sha256::digest(real.as_bytes()))[..HASH_DIGITS].to_owned()
+/// The good characters of a name and a hash of it; every other one is an underscore.
+fn hashed(real: &str) -> String {
+    let kept = real.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    let mut wire: String = kept.take(LONGEST_TOOL_NAME - HASH_DIGITS - 1).collect();
+    wire.push('_');
+    wire.push_str(&hex(&Sha256::digest(real.as_bytes()))[..HASH_DIGITS]);
+    wire
 }
 
 const LONGEST_TOOL_NAME: usize = 64;
@@ -92,12 +93,14 @@ mod tests {
     #[test]
     fn wire_names_are_valid_unique_and_reversible() {
         let long = "x".repeat(70);
-        let (a, b) = (format!("{long}a"), format!("{long}b"));
-        let real = ["a.b", "a_b", "a/b", "\u{65e5}\u{5386}", "mcp__server__tool", &a, &b, ""];
+        let (a, b, digits) = (format!("{long}a"), format!("{long}b"), "9".repeat(80));
+        let real =
+            ["a.b", "a_b", "a/b", "\u{65e5}\u{5386}", "mcp__server__tool", &a, &b, "", "2fa", "-x", &digits];
         let names = ToolNames::default();
         let wire: Vec<String> = real.iter().map(|name| names.wire(name).into_owned()).collect();
         for (wire, real) in wire.iter().zip(real) {
             assert!((1..=64).contains(&wire.len()), "{wire}");
+            assert!(wire.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'), "{wire}");
             assert!(wire.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{wire}");
             assert_eq!(names.real(wire), real);
             assert_eq!(ToolNames::default().wire(real), *wire, "the same after a restart");
@@ -105,21 +108,6 @@ mod tests {
         let unique: std::collections::BTreeSet<_> = wire.iter().collect();
         assert_eq!(unique.len(), real.len());
         assert_eq!(wire[1], "a_b", "a good name is sent as it is");
-    }
-
-    #[test]
-    fn words_begin_with_a_letter_or_an_underscore() {
-        let names = ToolNames::default();
-        let digits = "7".repeat(64);
-        for real in ["2fa", "-x", "2.fa", "a.b", "look", "_x", &digits] {
-            let wire = names.wire_word(real).into_owned();
-            assert!(
-                wire.len() <= 64 && wire.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic()),
-                "{wire}"
-            );
-            assert_eq!(names.real(&wire), real);
-        }
-        assert_eq!((names.wire_word("look").as_ref(), names.wire_word("a.b")), ("look", names.wire("a.b")));
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Why {
         let s = if attempts == 1 { "" } else { "s" };
         let why = match self {
             Self::Final => "the same request would fail again".to_owned(),
-            Self::Attempts => "a call has no more (`max_attempts` of the retry policy)".to_owned(),
+            Self::Attempts => "`max_attempts` of the retry policy allows no more".to_owned(),
             Self::Budget(most) => {
                 format!("the run has used its {most} retries (`run_retries` of the retry policy)")
             }

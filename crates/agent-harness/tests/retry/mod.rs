@@ -32,9 +32,9 @@ fn agent(replies: Vec<Reply>, failures: Vec<Failure>, retry: RetryPolicy) -> Age
 }
 
 fn attempts(events: &[Event]) -> Vec<(u32, u64)> {
-    let told = events.iter().filter_map(|event| match &event.body {
-        EventBody::StepRetrying { attempt, wait_ms, .. } => Some((*attempt, *wait_ms)),
-        _ => None,
+    let told = events.iter().filter_map(|event| {
+        let EventBody::StepRetrying { attempt, wait_ms, .. } = &event.body else { return None };
+        Some((*attempt, *wait_ms))
     });
     told.collect()
 }
@@ -70,7 +70,7 @@ fn storms_end_after_exactly_so_many_requests() {
     use ModelErrorKind as K;
     let policy = RetryPolicy { max_attempts: 4, ..RetryPolicy::default() };
     for kind in [K::Overloaded, K::RateLimited, K::Transport] {
-        check_storm(error(kind), policy, 4, "given up after 4 attempts: a call has no more (`max_attempts`");
+        check_storm(error(kind), policy, 4, "given up after 4 attempts: `max_attempts` of the retry policy");
     }
     for kind in [
         K::InvalidRequest,
@@ -86,7 +86,12 @@ fn storms_end_after_exactly_so_many_requests() {
     check_storm(unusual, policy, 1, "the same request would fail again");
     let conflict = ModelError { retryable: true, ..error(K::InvalidRequest) };
     check_storm(conflict, policy, 4, "given up after 4 attempts");
-    check_storm(busy(), RetryPolicy { max_attempts: 0, ..policy }, 1, "given up after 1 attempt: a call has");
+    check_storm(
+        busy(),
+        RetryPolicy { max_attempts: 0, ..policy },
+        1,
+        "given up after 1 attempt: `max_attempts`",
+    );
     check_storm(busy(), RetryPolicy::never(), 1, "given up after 1 attempt");
     let poor = RetryPolicy { run_retries: 2, ..policy };
     check_storm(busy(), poor, 3, "given up after 3 attempts: the run has used its 2 retries (`run_retries`");
@@ -182,9 +187,9 @@ fn void_attempts_cost_and_are_no_context() {
         let failures = vec![Failure::After { events: 3, error: busy() }, Failure::EndsEarly { events: 3 }];
         let agent = agent(vec![reply], failures, RetryPolicy::default());
         let (events, end) = agent.say("go").await;
-        let completed = events.iter().find_map(|event| match &event.body {
-            EventBody::StepCompleted { usage, voided, .. } => Some((usage.clone(), voided.clone())),
-            _ => None,
+        let completed = events.iter().find_map(|event| {
+            let EventBody::StepCompleted { usage, voided, .. } = &event.body else { return None };
+            Some((usage.clone(), voided.clone()))
         });
         let (kept, voided) = completed.unwrap();
         assert_eq!((kept.input, kept.output), (100, 7), "the answer's own");
@@ -207,9 +212,9 @@ fn a_failure_for_good_counts_all_its_attempts() {
         let policy = RetryPolicy { max_attempts: 3, ..RetryPolicy::default() };
         let agent = agent(vec![Reply::text("hello there")], failures, policy);
         let (events, end) = agent.say("go").await;
-        let failed = events.iter().find_map(|event| match &event.body {
-            EventBody::StepFailed { usage, .. } => Some(usage.total_input()),
-            _ => None,
+        let failed = events.iter().find_map(|event| {
+            let EventBody::StepFailed { usage, .. } = &event.body else { return None };
+            Some(usage.total_input())
         });
         assert_eq!(failed.unwrap(), end.usage.total_input());
         let rows = agent_store::Store::usage(&agent.store, &id()).await.unwrap();

@@ -109,19 +109,21 @@ fn a_retry_does_not_double_the_text() {
         8 [turn_1] turn.completed done
         9 [] session.waiting
         "#);
-        let void = outcome.events.iter().find_map(|event| match &event.body {
-            EventBody::Tombstone { attempt, message, .. } => Some((*attempt, message.clone())),
-            _ => None,
+        let void = outcome.events.iter().find_map(|event| {
+            let EventBody::Tombstone { attempt, message, .. } = &event.body else { return None };
+            Some((*attempt, message.clone()))
         });
         assert_eq!(void, Some((0, Some("msg_7".into()))));
         let numbers: Vec<_> = outcome
             .events
             .iter()
-            .filter_map(|event| match &event.body {
-                EventBody::TextDelta { attempt, .. } | EventBody::ToolInputDelta { attempt, .. } => {
-                    Some(*attempt)
-                }
-                _ => None,
+            .filter_map(|event| {
+                let (EventBody::TextDelta { attempt, .. } | EventBody::ToolInputDelta { attempt, .. }) =
+                    &event.body
+                else {
+                    return None;
+                };
+                Some(*attempt)
             })
             .collect();
         assert!(
@@ -181,18 +183,16 @@ fn check(faults: Vec<Fault>, policy: RetryPolicy, streamed: &[bool], reasons: &[
         let voids: Vec<_> = outcome
             .events
             .iter()
-            .filter_map(|event| match &event.body {
-                EventBody::Tombstone { reason, .. } => Some(reason.as_str()),
-                _ => None,
+            .filter_map(|event| {
+                let EventBody::Tombstone { reason, .. } = &event.body else { return None };
+                Some(reason.as_str())
             })
             .collect();
         assert_eq!(voids, reasons);
         assert_eq!(outcome.said, ["A long answer. 0"]);
-        let last = outcome.events.iter().filter_map(|event| match &event.body {
-            EventBody::TextDelta { attempt, text, .. } if *attempt + 1 == streamed.len() as u32 => {
-                Some(text.as_str())
-            }
-            _ => None,
+        let last = outcome.events.iter().filter_map(|event| {
+            let EventBody::TextDelta { attempt, text, .. } = &event.body else { return None };
+            (*attempt + 1 == streamed.len() as u32).then_some(text.as_str())
         });
         assert_eq!(last.collect::<String>(), "A long answer.", "the words are told, streamed or not");
     });

@@ -140,7 +140,7 @@ impl Said {
             self.details(details);
         }
         if let Some(metadata) = shape.metadata.and_then(|raw| object::<Metadata<'_>>(raw.get()).ok()) {
-            self.behind(&metadata);
+            self.behind(&metadata, depth);
         }
         if self.request.is_empty() {
             self.request = shape.request_id.as_str().to_owned();
@@ -189,7 +189,7 @@ impl Said {
         }
     }
 
-    fn behind(&mut self, metadata: &Metadata<'_>) {
+    fn behind(&mut self, metadata: &Metadata<'_>, depth: usize) {
         if let Some(headers) = metadata.headers.and_then(|raw| Fields::read(raw.get())) {
             let reset = headers.0.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-ratelimit-reset"));
             let reset = reset.and_then(|(_, raw)| serde_json::from_str::<Loose<'_>>(raw.get()).ok());
@@ -198,7 +198,8 @@ impl Said {
         let Some(raw) = metadata.raw else { return };
         // The provider's body is quoted as a text, mostly.
         let quoted = serde_json::from_str::<String>(raw.get());
-        let inner = Self::read(quoted.as_deref().unwrap_or(raw.get()));
+        let mut inner = Self::default();
+        inner.take(quoted.as_deref().unwrap_or(raw.get()), depth);
         self.names.extend(inner.names);
         self.retry_ms = self.retry_ms.or(inner.retry_ms);
         self.quota = self.quota.max(inner.quota);

@@ -6,8 +6,8 @@ use agent_core::{
 };
 use bytes::Bytes;
 
-use super::form::{Cx, Form, Head};
-use super::joined::{Joined, push_run};
+use super::form::{Cx, Form, Head, Run};
+use super::joined::Joined;
 use super::marks::{Marks, Spot, Unmarkable};
 use crate::names::ToolNames;
 
@@ -64,23 +64,27 @@ impl<F: Form> SessionEncoder<F> {
         }
     }
 
-    /// Words for this call only, after everything that stays; gives who speaks last.
-    fn ephemeral(
-        &self,
-        request: &ModelRequest<'_>,
-        body: &mut Body,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) -> Option<F::Role> {
+    /// Words for this call only, which stand after everything that stays.
+    fn ephemeral(&self, request: &ModelRequest<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Run<F::Role>> {
         let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics };
+        let waiting = self.messages.waiting();
+        if waiting > 0 {
+            cx.note("messages", format!("the last {waiting} wait: {AWAITED}"));
+        }
         let mut runs = Vec::new();
         if self.messages.must_continue() {
             runs.extend(self.form.runs(Rendered::Continue, &mut cx));
         }
         let notes = request.draft.ephemeral();
-        if !notes.is_empty() {
+        if notes.is_empty() {
+            return runs;
+        }
+        if self.messages.is_awaiting() || is_paused(request.draft.view()) {
+            cx.note("reminders", format!("left out: {AWAITED}"));
+        } else {
             runs.extend(self.form.reminders(notes, &mut cx));
         }
-        runs.into_iter().fold(self.messages.last(), |last, run| push_run::<F>(body, last, run))
+        runs
     }
 
     /// The list of messages, with the system prompt in front where it belongs there.
@@ -94,13 +98,13 @@ impl<F: Form> SessionEncoder<F> {
         let has_system = F::SYSTEM_IN_LIST && !self.system.bytes.is_empty();
         if has_system {
             self.system.push(body, marks.at(Spot::System).map(F::marker));
-            let is_alone = self.messages.last().is_none() && request.draft.ephemeral().is_empty();
+            let is_alone = self.messages.is_empty() && request.draft.ephemeral().is_empty();
             body.push(Bytes::from_static(if is_alone { b"" } else { b"," }));
         }
-        self.messages.push(body, &marks.in_messages());
-        let last = self.ephemeral(request, body, diagnostics);
+        let after = self.ephemeral(request, diagnostics);
+        let last = self.messages.push(body, &marks.in_messages(), after);
         let model_ends = last.is_some_and(F::is_model) && F::MODEL_MAY_NOT_END;
-        if model_ends && !is_paused(request.draft.view()) {
+        if model_ends && !self.messages.is_awaiting() && !is_paused(request.draft.view()) {
             diagnostics.push(Diagnostic { what: "messages".into(), why: ENDS_WITH_MODEL.into() });
         }
         body.push(Bytes::from_static(F::glue(last, None)));
@@ -185,5 +189,6 @@ fn unknown_model(profile: &ModelProfile) -> Diagnostic {
     }
 }
 
+const AWAITED: &str = "the provider is not done, and takes nothing but results before it goes on";
 const ENDS_WITH_MODEL: &str =
     "the conversation ends with the model's own words; many models refuse that, end it with a user message";

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use agent_core::{Diagnostic, ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
+use agent_core::{
+    Diagnostic, ModelProfile, ModelRequest, Note, Rendered, StepRecord, SystemBlock, ToolCard, Ttl,
+};
 use bytes::Bytes;
 
 use super::tail::Tail;
@@ -39,6 +41,25 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
 
     /// What stands between two runs; before the first one, `last` is `None`; behind the last one, `next` is.
     fn glue(last: Option<Self::Role>, next: Option<Self::Role>) -> &'static [u8];
+
+    /// Whether what stands in this role takes its final one only once it is known what follows.
+    fn is_open(_role: Self::Role) -> bool {
+        false
+    }
+
+    /// The role in which an open run is written, between these two; at the end, `next` is `None`.
+    fn settled(role: Self::Role, _before: Option<Self::Role>, _next: Option<Self::Role>) -> Self::Role {
+        role
+    }
+
+    /// Notes which tools the provider still runs after the step, by their ids. As long as there is one, it takes
+    /// nothing but the results of our tools.
+    fn pending(&self, _step: &StepRecord, _profile: &ModelProfile, _pending: &mut Vec<String>) {}
+
+    /// Whether the step stands for all that came before it, which is then left out.
+    fn replaces(&self, _step: &StepRecord, _profile: &ModelProfile) -> bool {
+        false
+    }
 
     /// Whether it is the model who speaks.
     fn is_model(role: Self::Role) -> bool;
@@ -78,7 +99,7 @@ pub(crate) struct Head {
 }
 
 /// Blocks or whole messages of one role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Run<R> {
     pub(crate) role: R,
     /// Invariant: never empty.

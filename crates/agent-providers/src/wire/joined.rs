@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Body, Entry, EntryId, HistoryView, Rendered, SharedBuffers, Trim, Ttl};
+use agent_core::{Body, Entry, EntryId, HistoryView, Rendered, SharedBuffers, StepRecord, Trim, Ttl};
 use bytes::Bytes;
 
 use super::form::{Cx, Form, Run};
@@ -17,6 +17,12 @@ pub(super) struct Joined<F: Form> {
     places: Vec<Place>,
     has_summary: bool,
     last: Option<F::Role>,
+    /// Runs at the end that are joined once it is known what follows them ([`Form::is_open`]).
+    open: Vec<Run<F::Role>>,
+    /// Tools that the provider still runs ([`Form::pending`]).
+    pending: Vec<String>,
+    /// Entries that are shown once it has gone on.
+    waiting: Vec<(Key, EntryId)>,
     /// How many entries of the history are taken in.
     entries: usize,
     segments: BTreeMap<Key, Remembered<F::Role>>,
@@ -51,6 +57,9 @@ impl<F: Form> Default for Joined<F> {
             places: Vec::new(),
             has_summary: false,
             last: None,
+            open: Vec::new(),
+            pending: Vec::new(),
+            waiting: Vec::new(),
             entries: 0,
             segments: BTreeMap::new(),
             round: 0,
@@ -78,19 +87,34 @@ impl<F: Form> Joined<F> {
         self.entries = all.len();
     }
 
-    /// Appends the messages, cut only where a marker stands. `marks` are in the order of the body.
-    pub(super) fn push(&self, body: &mut Body, marks: &[(Splice, Ttl)]) {
-        let mut from = 0;
-        for (splice, ttl) in marks {
+    /// Appends the messages, cut only where a marker stands, and `after` them what stays in no later body; gives who
+    /// speaks last. `marks` are in the order of the body.
+    pub(super) fn push(
+        &self,
+        body: &mut Body,
+        marks: &[(Splice, Ttl)],
+        after: Vec<Run<F::Role>>,
+    ) -> Option<F::Role> {
+        let (mut from, joined) = (0, self.buffers.count());
+        for (splice, ttl) in marks.iter().filter(|(splice, _)| splice.buffer < joined) {
             body.push_shared(&self.buffers, from..splice.buffer);
             from = splice.buffer + 1;
             if let Some(buffer) = self.buffers.get(splice.buffer) {
-                body.push(buffer.slice(..splice.at));
-                body.push(Bytes::from_static(F::marker(*ttl)));
-                body.push(buffer.slice(splice.at..));
+                push_marked::<F>(body, buffer, splice.at, *ttl);
             }
         }
-        body.push_shared(&self.buffers, from..self.buffers.count());
+        body.push_shared(&self.buffers, from..joined);
+        let mut last = self.last;
+        for (at, (role, bytes)) in settled::<F>(last, self.open.iter().chain(&after)).into_iter().enumerate()
+        {
+            body.push(Bytes::from_static(F::glue(last, Some(role))));
+            match marks.iter().find(|(splice, _)| splice.buffer == open_buffer(joined, at)) {
+                Some((splice, ttl)) => push_marked::<F>(body, &bytes, splice.at, *ttl),
+                None => body.push(bytes),
+            }
+            last = Some(role);
+        }
+        last
     }
 
     /// Where an entry, or the summary at its boundary, takes a marker.
@@ -107,15 +131,26 @@ impl<F: Form> Joined<F> {
         place.splice.ok_or(Unmarkable::NoBlock)
     }
 
-    /// Who spoke last.
-    pub(super) fn last(&self) -> Option<F::Role> {
-        self.last
+    /// Whether nobody spoke.
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_none() && self.open.is_empty()
+    }
+
+    /// Whether the provider takes nothing more before the model has gone on.
+    pub(super) fn is_awaiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// How many entries wait for the model to go on.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Whether words to go on must follow, as the view puts them ([`Rendered::Continue`]): what was summarised may
     /// not end with the model.
     pub(super) fn must_continue(&self) -> bool {
-        self.has_summary && self.last.is_some_and(F::is_model)
+        let model_ends = self.last.is_some_and(F::is_model) && self.open.is_empty();
+        self.has_summary && model_ends && !self.is_awaiting()
     }
 
     fn join_anew(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
@@ -145,24 +180,95 @@ impl<F: Form> Joined<F> {
             .entry(key)
             .or_insert_with(|| Remembered { runs: form.runs(piece, cx), used: self.round });
         remembered.used = self.round;
-        let mut splice = None;
-        for Run { role, bytes, splice: at } in &remembered.runs {
-            self.buffers.push(Bytes::from_static(F::glue(self.last, Some(*role))));
-            splice = at.map(|at| Splice { buffer: self.buffers.count(), at }).or(splice);
-            self.buffers.push(bytes.clone());
-            self.last = Some(*role);
+        match step_of(piece) {
+            None if self.is_awaiting() => self.waiting.push((key, entry)),
+            None => self.place(key, entry),
+            Some(step) => {
+                if form.replaces(step, cx.profile) {
+                    self.begin_again();
+                }
+                self.place(key, entry);
+                form.pending(step, cx.profile, &mut self.pending);
+                if !self.is_awaiting() {
+                    let waiting = std::mem::take(&mut self.waiting);
+                    waiting.into_iter().for_each(|(key, entry)| self.place(key, entry));
+                }
+            }
         }
-        self.places.push(Place { entry, splice });
+    }
+
+    /// Puts the runs of a piece behind what is there.
+    fn place(&mut self, key: Key, entry: EntryId) {
+        let Some(remembered) = self.segments.get(&key) else { return };
+        let mut splice = None;
+        for run in remembered.runs.clone() {
+            let buffer = if F::is_open(run.role) {
+                open_buffer(self.buffers.count(), self.open.len())
+            } else {
+                let open = std::mem::take(&mut self.open);
+                for (role, bytes) in settled::<F>(self.last, open.iter().chain([&run])) {
+                    self.buffers.push(Bytes::from_static(F::glue(self.last, Some(role))));
+                    self.buffers.push(bytes);
+                    self.last = Some(role);
+                }
+                self.buffers.count() - 1
+            };
+            splice = run.splice.map(|at| Splice { buffer, at }).or(splice);
+            if F::is_open(run.role) {
+                self.open.push(run);
+            }
+        }
+        let summaries = usize::from(self.has_summary);
+        let entries = self.places.get(summaries..).unwrap_or_default();
+        let at = summaries + entries.partition_point(|place| place.entry < entry);
+        self.places.insert(at.min(self.places.len()), Place { entry, splice });
+    }
+
+    /// Leaves out everything so far.
+    fn begin_again(&mut self) {
+        self.buffers = SharedBuffers::default();
+        self.places.clear();
+        self.open.clear();
+        self.has_summary = false;
+        self.last = None;
     }
 }
 
-/// Appends a run that stays in no later body.
-pub(super) fn push_run<F: Form>(
-    body: &mut Body,
-    last: Option<F::Role>,
-    run: Run<F::Role>,
-) -> Option<F::Role> {
-    body.push(Bytes::from_static(F::glue(last, Some(run.role))));
-    body.push(run.bytes);
-    Some(run.role)
+fn step_of(piece: Rendered<'_>) -> Option<&StepRecord> {
+    match piece {
+        Rendered::Entry { entry: Entry::Step(step), .. } => Some(step),
+        Rendered::Entry { entry: Entry::User(_) | Entry::Note(_) | Entry::Boundary(_), .. }
+        | Rendered::Summary { .. }
+        | Rendered::Continue => None,
+    }
+}
+
+/// The buffer that an open run will be once it is joined: glue stands before each, and is never empty there.
+fn open_buffer(joined: usize, at: usize) -> usize {
+    joined + 2 * at + 1
+}
+
+/// Runs with the roles they are written in: that of an open one depends on what is before it and behind it.
+fn settled<'r, F: Form + 'r>(
+    mut last: Option<F::Role>,
+    mut runs: impl Iterator<Item = &'r Run<F::Role>> + Clone,
+) -> Vec<(F::Role, Bytes)> {
+    let mut all = Vec::new();
+    while let Some(run) = runs.next() {
+        let role = if F::is_open(run.role) {
+            let after = runs.clone().map(|run| run.role).find(|role| !F::is_open(*role));
+            F::settled(run.role, last, after)
+        } else {
+            run.role
+        };
+        last = Some(role);
+        all.push((role, run.bytes.clone()));
+    }
+    all
+}
+
+fn push_marked<F: Form>(body: &mut Body, buffer: &Bytes, at: usize, ttl: Ttl) {
+    body.push(buffer.slice(..at));
+    body.push(Bytes::from_static(F::marker(ttl)));
+    body.push(buffer.slice(at..));
 }

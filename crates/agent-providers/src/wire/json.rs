@@ -84,6 +84,26 @@ pub(crate) fn replaced(start: &str, fields: &[(String, String)]) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
+/// The fields of an object that are not among these and not null, as an object; `None` without any.
+pub(crate) fn others(fields: &Fields<'_>, known: &[&str]) -> Option<String> {
+    let rest = fields.0.iter().filter(|(key, raw)| !known.contains(&key.as_ref()) && raw.get() != "null");
+    let rest: Vec<String> = rest.map(|(key, raw)| format!("{}:{}", quoted(key), raw.get())).collect();
+    (!rest.is_empty()).then(|| format!("{{{}}}", rest.join(",")))
+}
+
+/// An object without one of its fields; anything else, and an object that has no such field, as it is.
+pub(crate) fn without<'a>(object: &'a str, key: &str) -> Cow<'a, str> {
+    match Fields::read(object).filter(|fields| fields.get(key).is_some()) {
+        Some(fields) => {
+            let kept = fields.0.iter().filter(|(name, _)| name != key);
+            let kept: Vec<String> =
+                kept.map(|(name, raw)| format!("{}:{}", quoted(name), raw.get())).collect();
+            Cow::Owned(format!("{{{}}}", kept.join(",")))
+        }
+        None => Cow::Borrowed(object),
+    }
+}
+
 /// Makes JSON readable that escapes half a surrogate pair (case M15): each lone half becomes a stand-in character,
 /// so that [`Joiner`] can still join halves that two events carry. The second value says whether any was found.
 pub(crate) fn mended(json: &str) -> (Cow<'_, str>, bool) {

@@ -3,6 +3,7 @@
 //! A new format is a module with a `Codec`, a `Form` and an importer, and its lines in [`WireFormat`].
 
 pub mod anthropic;
+pub(crate) mod base64;
 mod dialect;
 mod encoder;
 pub(crate) mod form;
@@ -232,7 +233,7 @@ impl Dialect {
 pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Box<dyn Encoder> {
     match dialect.format {
         WireFormat::Anthropic => {
-            Box::new(SessionEncoder::new(anthropic::encode::MessagesForm, profile, names))
+            Box::new(SessionEncoder::new(anthropic::encode::MessagesForm::default(), profile, names))
         }
         WireFormat::OpenAiChat => openai_chat::encode::encoder(&dialect.quirks, profile, names),
         WireFormat::OpenAiResponses => {

@@ -4,7 +4,7 @@ use agent_core::{RawJson, RequestSettings};
 use serde::Serialize;
 
 use super::form::Cx;
-use super::json::{Fields, quoted, write};
+use super::json::{Fields, others, quoted, write};
 
 /// Fields behind the messages, in the order they were set.
 #[derive(Debug, Default)]
@@ -134,11 +134,8 @@ impl Value {
 
 /// An object out of the fields of a body that our types have no place for; `None` without any.
 pub(crate) fn extra(fields: &Fields<'_>, known: &[&str]) -> Option<RawJson> {
-    let rest = fields.0.iter().filter(|(key, raw)| {
-        !known.contains(&key.as_ref()) && !RESERVED.contains(&key.as_ref()) && raw.get() != "null"
-    });
-    let rest: Vec<String> = rest.map(|(key, raw)| format!("{}:{}", quoted(key), raw.get())).collect();
-    if rest.is_empty() { None } else { RawJson::parse(format!("{{{}}}", rest.join(","))).ok() }
+    let known: Vec<&str> = known.iter().chain(RESERVED).copied().collect();
+    RawJson::parse(others(fields, &known)?).ok()
 }
 
 /// Fields that every format makes of the request itself.

@@ -132,13 +132,15 @@ fn plain_message(mut message: Value, ids: &mut BTreeMap<String, usize>) -> Value
         // A text is a list of one text part.
         Value::String(text) => serde_json::json!([{"type": "text", "text": text}]),
         Value::Array(parts) => Value::Array(parts.into_iter().map(plain_part).collect()),
-        other => other,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => other,
     };
     if !content.is_null() {
         fields.insert("content".into(), content);
     }
-    // No message is marked as a beginning by default.
-    fields.retain(|key, value| !(key == "prefix" && *value == false));
+    // No message is marked as a beginning by default, and empty thinking is none.
+    fields.retain(|key, value| {
+        !(key == "prefix" && *value == false || key == "reasoning_content" && *value == "")
+    });
     for call in fields.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
         let call = call.as_object_mut().unwrap();
         // The place in the list says it already.

@@ -1,5 +1,7 @@
 //! Real traffic, where the large corpus is at hand.
 
+mod round_trip;
+
 use agent_core::{Entry, ModelErrorKind};
 use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response, import_request};
 use serde_json::Value;

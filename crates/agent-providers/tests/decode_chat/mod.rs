@@ -148,7 +148,7 @@ fn deltas_say_what_parts_say() {
                     assert!(was_blank || told.contains(input), "{name}: {told} {input}");
                     checked += 1;
                 }
-                _ => {}
+                ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Finish(_) | _ => {}
             }
         }
     }
@@ -212,7 +212,7 @@ fn names_come_back_and_the_mark_of_the_end_needs_no_blank_line() {
     let named = events.iter().flatten().filter_map(|event| match event {
         ModelEvent::Part(AssistantPart::ToolCall(call)) => Some(call.name.as_str()),
         ModelEvent::ToolInputDelta { tool, .. } => Some(tool.as_str()),
-        _ => None,
+        ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Finish(_) | _ => None,
     });
     assert_eq!(named.collect::<Vec<_>>(), ["kettle.boil", "kettle.boil"]);
     assert!(decoder.is_complete());

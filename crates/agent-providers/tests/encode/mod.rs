@@ -3,6 +3,8 @@
 mod ask;
 mod settings;
 mod stable;
+mod tools;
+mod turns;
 
 use agent_core::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Mark, MarkPoint, ModelProfile,
@@ -136,6 +138,12 @@ fn what_was_received_goes_back_byte_for_byte() {
         ],
     );
     check_replay("compaction.sse", &[r#"{"type":"compaction","content":"So far: tea."}"#]);
+    check_replay(
+        "caller.sse",
+        &[r#""input":{"cups": 2.0},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_k1"}}"#],
+    );
+    check_replay("deferred.sse", &[r#""input":{"item":"kettle"},"caller":{"type":"direct"}}"#]);
+    check_replay("pause.sse", &[r#""signature":"cGF1c2U=""#]);
 }
 
 #[test]
@@ -271,7 +279,7 @@ fn files_the_model_cannot_take_are_named() {
     };
     let message = UserMessage::new(vec![
         file("image/png", FileSource::Url("https://a.example/x.png".into())),
-        file("text/csv", FileSource::Base64("QQ==".into())),
+        file("audio/wav", FileSource::Base64("QQ==".into())),
         file("application/pdf", FileSource::Reference { provider: "openai".into(), id: "f1".into() }),
     ]);
     let log = history(vec![Entry::User(message.unwrap())]);

@@ -121,7 +121,8 @@ fn efforts_are_the_nearest_the_provider_has_a_word_for() {
     check(&effort("xai-chat", Effort::Medium), r#","reasoning_effort":"low""#, told);
     check(&effort("deepseek", Effort::Max), r#","reasoning_effort":"max""#, &[]);
     check(&effort("openrouter", Effort::High), r#","reasoning":{"effort":"high"}"#, &[]);
-    check(&effort("vllm", Effort::High), r#","chat_template_kwargs":{"reasoning_effort":"high"}"#, &[]);
+    check(&effort("llamacpp", Effort::High), r#","chat_template_kwargs":{"reasoning_effort":"high"}"#, &[]);
+    check(&effort("vllm", Effort::Max), r#","reasoning_effort":"high""#, told);
     check(&effort("unheard-of", Effort::High), "", told);
     let capped =
         ModelProfile { refuses: [Setting::EffortAboveHigh].into(), ..Ask::bare("openai-chat").profile };

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::{ModelError, ModelErrorKind};
 use agent_providers::{ResponseHead, classify};
+use proptest::prelude::*;
 use serde::Deserialize;
 
 use crate::support::{corpus, files, read};
@@ -84,8 +85,28 @@ fn messages_say_who_failed() {
         r#"{"code":"invalid-argument","error":"Incorrect API key provided."}"#,
         "the provider answered 400 (invalid-argument): Incorrect API key provided.",
     );
-    let nested = format!("{}1{}", r#"{"error":"#.repeat(200), "}".repeat(200));
+    // What no honest server sends is read to a depth and not beyond.
+    let raw = format!("{}1{}", r#"{"metadata":{"raw":"#.repeat(200_000), "}}".repeat(200_000));
+    assert_eq!(class(Some(500), &BTreeMap::new(), raw.as_bytes()).kind, ModelErrorKind::Transport);
+    let nested = format!("{}1{}", r#"{"error":"#.repeat(200_000), "}".repeat(200_000));
     assert_eq!(class(Some(500), &BTreeMap::new(), nested.as_bytes()).kind, ModelErrorKind::Transport);
+}
+
+proptest! {
+    /// Whatever a server says, there is a class, and a wait only where trying again can help.
+    #[test]
+    fn any_body_has_a_class(
+        status in proptest::option::of(100_u16..700),
+        body in prop_oneof![".{0,80}", r#"[\[\]{}:,"a-z0-9 .]{0,80}"#],
+        (name, value) in (prop_oneof!["retry-after(-ms)?", "x-ratelimit-reset-[a-z]{1,3}"], "[0-9a-zA-Z:.+ -]{0,32}"),
+    ) {
+        let remaining = (name.replace("reset", "remaining"), "0".to_owned());
+        let headers = BTreeMap::from([remaining, (name, value)]);
+        let error = class(status, &headers, body.as_bytes());
+        prop_assert!(error.retryable || error.retry_after_ms.is_none());
+        prop_assert!(!matches!(status, Some(400 | 401 | 403 | 404 | 413 | 422)) || !error.retryable);
+        prop_assert!(error.message.len() < 2_000);
+    }
 }
 
 #[test]

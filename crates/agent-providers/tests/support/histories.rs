@@ -2,8 +2,8 @@
 
 use agent_core::{
     AssistantPart, AssistantText, CallId, ContentPart, Entry, EntryId, FilePart, FileSource, Finish,
-    FinishKind, History, Note, NoteKind, ProviderData, ProviderPart, RawJson, Reasoning, Response, Rewrite,
-    Seal, StepRecord, Text, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
+    FinishKind, History, Message, Note, NoteKind, ProviderData, ProviderPart, RawJson, Reasoning, Response,
+    Rewrite, Seal, StepRecord, Text, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
 };
 
 /// Choices made by random bytes; when they are used up, the first of everything is chosen.
@@ -42,8 +42,8 @@ pub(crate) fn history(dice: &mut Dice, provider: &str, boundaries: bool) -> Hist
         // A boundary that reaches back before the last one is refused, and is left out.
         let _refused = log.push(entry);
     }
-    // No request is made of a conversation in which nothing was said.
-    if log.view().rendered().next().is_none() {
+    // No request is made of a conversation in which nobody asked for anything.
+    if !log.view().messages().any(|said| matches!(said, Message::User(_) | Message::Note(_))) {
         log.push(Entry::User(maker.user())).unwrap();
     }
     log

@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use super::PROVIDER;
 use crate::classify::protocol;
 use crate::wire::Json;
-use crate::wire::json::{Fields, Joiner, Loose, object, quoted, raw_or_wrapped, replaced, text_or_raw};
+use crate::wire::json::{
+    Fields, Joiner, Loose, object, others, quoted, raw_or_wrapped, replaced, text_or_raw,
+};
 
 /// A block that has begun.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct PlainCall {
     pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) input: String,
+    /// What else the provider says of it: who called.
+    pub(crate) data: Option<ProviderData>,
 }
 
 #[derive(Debug)]
@@ -136,7 +140,8 @@ impl Block {
             "redacted_thinking" => Kind::Redacted { data: block.data.into_string() },
             "tool_use" => {
                 let id = CallId::new(block.id.into_string()).unwrap_or_else(|_| CallId::positional(calls));
-                let call = PlainCall { id, name: real(block.name.as_str()), input: String::new() };
+                let (name, data) = (real(block.name.as_str()), call_data(raw));
+                let call = PlainCall { id, name, input: String::new(), data };
                 Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
             }
             kind => {
@@ -276,6 +281,13 @@ fn thinking_part(text: String, signature: String) -> Done {
     Done::Part(AssistantPart::Reasoning(Reasoning { text, seal }))
 }
 
+/// The fields of a call that have no other place, as received.
+fn call_data(raw: &Json<'_>) -> Option<ProviderData> {
+    let rest = others(&Fields::read(raw.text)?, &CALL_FIELDS)?;
+    let json = RawJson::parse(sound_raw(&rest, raw.lone)).ok()?;
+    Some(ProviderData { provider: PROVIDER.into(), json })
+}
+
 /// Input that stands in the first event of a block; an empty object there only keeps the place.
 fn given_input(raw: &RawValue) -> String {
     let text = text_or_raw(raw);
@@ -319,6 +331,9 @@ fn items(list: &RawValue, lone: bool) -> Result<Vec<String>, serde_json::Error> 
 fn sound_raw(raw: &str, lone: bool) -> String {
     if lone { Joiner::default().join(raw, true) } else { raw.to_owned() }
 }
+
+/// Fields of a call that are told in other ways; a cache marker is of one request only.
+pub(super) const CALL_FIELDS: [&str; 5] = ["type", "id", "name", "input", "cache_control"];
 
 fn push_text(out: &mut Vec<ModelEvent>, index: u32, text: String) {
     if !text.is_empty() {

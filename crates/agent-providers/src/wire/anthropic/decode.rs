@@ -295,7 +295,7 @@ impl PlainCall {
     }
 
     fn judged(self, input: ToolInput) -> AssistantPart {
-        AssistantPart::ToolCall(ToolCall { id: self.id, name: self.name, input, data: None })
+        AssistantPart::ToolCall(ToolCall { id: self.id, name: self.name, input, data: self.data })
     }
 }
 

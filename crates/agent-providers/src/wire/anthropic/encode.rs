@@ -1,16 +1,20 @@
 //! How Anthropic's requests are written: the order of their parts and what stands between them.
 
-use agent_core::{ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
+use agent_core::{
+    ModelProfile, ModelRequest, Note, Rendered, Setting, StepRecord, SystemBlock, ToolCard, Ttl,
+};
 
-use super::segment::{Blocks, Renderer, Role};
-use super::settings::tail;
+use super::segment::{Blocks, Needs, Renderer, Role, follow_uses, is_compaction, may_go_on, note_role};
+use super::settings::{betas, tail};
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
 use crate::wire::tail::Tail;
 
 /// `{"model","system","tools","messages","max_tokens",…,"stream"}`; blocks of one role are joined into one message.
-#[derive(Debug)]
-pub(crate) struct MessagesForm;
+#[derive(Debug, Default)]
+pub(crate) struct MessagesForm {
+    needs: Needs,
+}
 
 impl Form for MessagesForm {
     type Role = Role;
@@ -37,32 +41,63 @@ impl Form for MessagesForm {
     }
 
     fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
-        Renderer { cx }.runs(piece)
+        Renderer { cx, needs: &self.needs }.runs(piece)
     }
 
-    fn reminders(&self, notes: &[Note], _cx: &mut Cx<'_>) -> Vec<Run<Role>> {
+    fn reminders(&self, notes: &[Note], cx: &mut Cx<'_>) -> Vec<Run<Role>> {
         let mut blocks = Blocks::default();
         notes.iter().for_each(|note| blocks.text(note.text.as_str()));
-        vec![blocks.run(Role::User)]
+        vec![blocks.run(note_role(cx.profile))]
     }
 
-    /// A message opens where the role changes. The first message must be the user's.
+    /// A message opens where the role changes. The first message must be the user's, unless it stands for others.
     fn glue(last: Option<Role>, next: Option<Role>) -> &'static [u8] {
+        use Role as R;
         match (last, next) {
-            (None, Some(Role::User)) => br#"{"role":"user","content":["#,
-            (None, Some(Role::Assistant)) => {
+            (None, Some(R::User | R::Note)) => br#"{"role":"user","content":["#,
+            (None, Some(R::System)) => br#"{"role":"system","content":["#,
+            (None, Some(R::Compacted)) => br#"{"role":"assistant","content":["#,
+            (None, Some(R::Assistant)) => {
                 br#"{"role":"user","content":[{"type":"text","text":"(no content)"}]},{"role":"assistant","content":["#
             }
-            (Some(Role::User), Some(Role::Assistant)) => br#"]},{"role":"assistant","content":["#,
-            (Some(Role::Assistant), Some(Role::User)) => br#"]},{"role":"user","content":["#,
-            (Some(Role::User), Some(Role::User)) | (Some(Role::Assistant), Some(Role::Assistant)) => b",",
+            (Some(R::User | R::Note), Some(R::User | R::Note))
+            | (Some(R::System), Some(R::System))
+            | (Some(R::Assistant | R::Compacted), Some(R::Assistant | R::Compacted)) => b",",
+            (Some(_), Some(R::Assistant | R::Compacted)) => br#"]},{"role":"assistant","content":["#,
+            (Some(_), Some(R::User | R::Note)) => br#"]},{"role":"user","content":["#,
+            (Some(_), Some(R::System)) => br#"]},{"role":"system","content":["#,
             (Some(_), None) => b"]}]",
             (None, None) => b"]",
         }
     }
 
+    fn is_open(role: Role) -> bool {
+        role == Role::Note
+    }
+
+    /// The system may speak after the user, at the end or before the model.
+    fn settled(role: Role, before: Option<Role>, next: Option<Role>) -> Role {
+        let follows = matches!(before, Some(Role::User | Role::System));
+        match (role, next) {
+            (Role::Note, None | Some(Role::Assistant | Role::Compacted)) if follows => Role::System,
+            (Role::Note, _) => Role::User,
+            (Role::User | Role::System | Role::Assistant | Role::Compacted, _) => role,
+        }
+    }
+
+    fn pending(&self, step: &StepRecord, profile: &ModelProfile, pending: &mut Vec<String>) {
+        follow_uses(step, &profile.provider, pending);
+        if !may_go_on(step) {
+            pending.clear();
+        }
+    }
+
+    fn replaces(&self, step: &StepRecord, profile: &ModelProfile) -> bool {
+        is_compaction(step, &profile.provider)
+    }
+
     fn is_model(role: Role) -> bool {
-        role == Role::Assistant
+        matches!(role, Role::Assistant | Role::Compacted)
     }
 
     fn marker(ttl: Ttl) -> &'static [u8] {
@@ -74,6 +109,15 @@ impl Form for MessagesForm {
 
     fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
         tail(request, cx)
+    }
+
+    fn headers(&self, request: &ModelRequest<'_>, profile: &ModelProfile) -> Vec<(String, String)> {
+        let refuses_fast = profile.refuses.contains(&Setting::Fast);
+        let mut all = self.needs.all();
+        all.extend(betas(request.settings, refuses_fast, &profile.provider));
+        all.sort_unstable();
+        all.dedup();
+        if all.is_empty() { Vec::new() } else { vec![("anthropic-beta".to_owned(), all.join(","))] }
     }
 
     fn end(&self, stream: bool) -> &'static [u8] {

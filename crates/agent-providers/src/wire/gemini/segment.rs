@@ -114,7 +114,7 @@ impl Renderer<'_, '_> {
         if must_sign && !own.0.iter().any(|(key, _)| is_signature(key)) {
             beside.push_str(UNSIGNED);
         }
-        let (name, args) = (quoted(&self.cx.names.wire_word(&call.name)), object_input(&call.input));
+        let (name, args) = (quoted(&self.cx.names.wire(&call.name)), object_input(&call.input));
         format!("{{\"functionCall\":{{{id}\"name\":{name},\"args\":{args}}}{beside}}}")
     }
 
@@ -126,7 +126,7 @@ impl Renderer<'_, '_> {
             let response = self.response(&result.output, trim.clip_results, &mut inner);
             let own = self.own(call.data.as_ref());
             let id = own.get("id").map(|id| format!("\"id\":{},", id.get())).unwrap_or_default();
-            let name = quoted(&self.cx.names.wire_word(&call.name));
+            let name = quoted(&self.cx.names.wire(&call.name));
             parts.part(&format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{response}}}}}"));
             if !inner.0.is_empty() {
                 files.text(&format!("Files that {} gave:", call.name));

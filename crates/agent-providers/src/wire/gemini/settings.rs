@@ -274,7 +274,7 @@ fn calling(mode: &str, allowed: &[&str], choice: &ToolChoice, cx: &Cx<'_>) -> St
     if *choice == ToolChoice::Required {
         return format!("{{\"mode\":\"{mode}\"}}");
     }
-    let names: Vec<String> = allowed.iter().map(|name| quoted(&cx.names.wire_word(name))).collect();
+    let names: Vec<String> = allowed.iter().map(|name| quoted(&cx.names.wire(name))).collect();
     format!("{{\"mode\":\"{mode}\",\"allowedFunctionNames\":[{}]}}", names.join(","))
 }
 

@@ -38,7 +38,7 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
 fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
     let schema = sendable(card, Rules::Gemini, cx)?;
     // The wire wants a description.
-    let (name, description) = (quoted(&cx.names.wire_word(card.name())), quoted(card.description()));
+    let (name, description) = (quoted(&cx.names.wire(card.name())), quoted(card.description()));
     let mut entry = format!("{{\"name\":{name},\"description\":{description}");
     // An object without properties is refused by some versions of the interface, and none at all by no one.
     if schema != EMPTY {

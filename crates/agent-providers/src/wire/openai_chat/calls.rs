@@ -95,13 +95,15 @@ impl<'a> WireCall<'a> {
 }
 
 impl Call {
-    /// The call a piece adds to: the position in `calls`.
+    /// The call a piece adds to: its place. One that has the id of the piece is the only one asked.
     pub(super) fn find<'c>(
-        calls: impl DoubleEndedIterator<Item = (usize, &'c Self)>,
+        calls: impl DoubleEndedIterator<Item = (usize, &'c Self)> + Clone,
         piece: &WireCall<'_>,
         chunk: u64,
     ) -> Option<usize> {
-        let newest = calls.rev().enumerate();
+        let id = piece.id.as_str();
+        let is_known = !id.is_empty() && calls.clone().any(|(_, call)| call.wire_id == id);
+        let newest = calls.rev().enumerate().filter(|(_, (_, call))| !is_known || call.wire_id == id);
         let mut fitting = newest.filter(|(age, (_, call))| piece.belongs_to(call, chunk, *age == 0));
         fitting.next().map(|(_, (at, _))| at)
     }
@@ -181,7 +183,7 @@ impl Call {
     }
 
     fn is_whole(&self) -> bool {
-        ToolInput::cut(&self.input).json().is_some()
+        self.input.trim_end().ends_with(['}', ']']) && ToolInput::cut(&self.input).json().is_some()
     }
 
     fn data(&self, provider: &str) -> Option<ProviderData> {
@@ -209,5 +211,94 @@ fn keep(kept: &mut Vec<(String, String)>, given: &Fields<'_>, known: &[&str], lo
         if is_new && !matches!(raw.get(), "null" | "\"\"" | "[]" | "{}") {
             kept.push((key.clone().into_owned(), received(raw.get(), lone)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These lists of pieces, one after the other, are these calls: id, name, input.
+    #[track_caller]
+    fn check(lists: &[&str], expect: &[(&str, &str, &str)]) {
+        let mut calls: Vec<Call> = Vec::new();
+        for (chunk, list) in (1..).zip(lists) {
+            for raw in serde_json::from_str::<Vec<&RawValue>>(list).unwrap() {
+                let piece: WireCall<'_> = serde_json::from_str(raw.get()).unwrap();
+                let at = Call::find(calls.iter().enumerate(), &piece, chunk).unwrap_or_else(|| {
+                    calls.push(Call::begin(&piece, calls.len()));
+                    calls.len() - 1
+                });
+                calls[at].take(&piece, raw.get(), false, chunk);
+            }
+        }
+        let calls: Vec<_> =
+            calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.input.as_str())).collect();
+        assert_eq!(calls, expect);
+    }
+
+    #[test]
+    fn pieces_find_their_call() {
+        let both = &[("a", "f", "12"), ("b", "g", "34")];
+        let begin = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}},{"index":1,"id":"b","function":{"name":"g","arguments":"3"}}]"#;
+        check(
+            &[
+                begin,
+                r#"[{"index":1,"function":{"arguments":"4"}},{"index":0,"function":{"arguments":"2"}}]"#,
+            ],
+            both,
+        );
+        check(
+            &[begin, r#"[{"id":"a","function":{"arguments":"2"}},{"id":"b","function":{"arguments":"4"}}]"#],
+            both,
+        );
+        check(
+            &[
+                begin,
+                r#"[{"index":0,"id":"x","function":{"arguments":"2"}},{"index":1,"id":"","function":{"name":"","arguments":"4"}}]"#,
+            ],
+            both,
+        );
+        check(
+            &[begin, r#"[{"function":{"arguments":"4"}}]"#, r#"[{"index":0,"function":{"arguments":"2"}}]"#],
+            both,
+        );
+        // One index for all of them: the id tells.
+        let same = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}},{"index":0,"id":"b","function":{"name":"g","arguments":"3"}}]"#;
+        check(
+            &[
+                same,
+                r#"[{"index":0,"id":"a","function":{"arguments":"2"}}]"#,
+                r#"[{"index":0,"function":{"arguments":"4"}}]"#,
+            ],
+            both,
+        );
+    }
+
+    #[test]
+    fn a_named_piece_may_be_a_call_of_its_own() {
+        let one = |name: &str, arguments: &str| {
+            format!(r#"{{"function":{{"name":"{name}","arguments":"{arguments}"}}}}"#)
+        };
+        let list = |calls: &[String]| format!("[{}]", calls.join(","));
+        check(&[&list(&[one("f", "{}"), one("f", "{}")])], &[("call_0", "f", "{}"), ("call_1", "f", "{}")]);
+        check(
+            &[&list(&[one("f", "{}")]), &list(&[one("f", "{}")])],
+            &[("call_0", "f", "{}"), ("call_1", "f", "{}")],
+        );
+        check(&[&list(&[one("f", "{")]), &list(&[one("f", "}")])], &[("call_0", "f", "{}")]);
+        check(&[&list(&[one("f", "")]), &list(&[one("g", "")])], &[("call_0", "f", ""), ("call_1", "g", "")]);
+        let twice = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
+        check(&[twice, twice], &[("a", "f", "{}"), ("a", "f", "{}")]);
+    }
+
+    #[test]
+    fn names_and_ids_may_come_late() {
+        let late = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"2"}}]"#;
+        check(&[r#"[{"index":0,"function":{"arguments":"1"}}]"#, late], &[("a", "f", "12")]);
+        check(
+            &[r#"[{"index":2,"function":null}]"#, r#"[{"index":2,"id":"a","function":{"name":"f"}}]"#],
+            &[("a", "f", "")],
+        );
     }
 }

@@ -77,8 +77,9 @@ impl Form for ChatForm {
     }
 
     fn glue(last: Option<Role>, next: Option<Role>) -> &'static [u8] {
-        use Role::UserParts;
+        use Role::{AssistantAlone, UserParts};
         match (last, next) {
+            (Some(AssistantAlone), Some(AssistantAlone)) => br#",{"role":"user","content":"(no content)"},"#,
             (Some(UserParts), Some(UserParts)) => b",",
             (Some(UserParts), Some(_)) => b"]},",
             (Some(UserParts), None) => b"]}]",
@@ -91,7 +92,7 @@ impl Form for ChatForm {
     }
 
     fn is_model(role: Role) -> bool {
-        role == Role::Assistant
+        matches!(role, Role::Assistant | Role::AssistantAlone)
     }
 
     fn marker(ttl: Ttl) -> &'static [u8] {

@@ -22,12 +22,12 @@ pub(super) fn part(
         };
     }
     match kind(&file.media_type) {
-        Kind::Image if !quirks.images => Err("this provider takes no images"),
+        Kind::Image if !quirks.images => Err("this provider is not known to take images (quirk `images`)"),
         Kind::Image if !sees => Err("the model does not see images"),
         Kind::Image => Ok(format!(r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#, address(file)?)),
-        Kind::Video if !quirks.video => Err("this provider takes no videos"),
+        Kind::Video if !quirks.video => Err("this provider is not known to take videos (quirk `video`)"),
         Kind::Video => Ok(format!(r#"{{"type":"video_url","video_url":{{"url":{}}}}}"#, address(file)?)),
-        Kind::Audio if !quirks.audio => Err("this provider takes no sounds"),
+        Kind::Audio if !quirks.audio => Err("this provider is not known to take sounds (quirk `audio`)"),
         Kind::Audio => audio(file),
         Kind::Document => document(file, quirks.documents),
         Kind::Other => Err("only images, sounds, videos and PDF documents are taken; send the words as text"),
@@ -159,7 +159,9 @@ fn audio(file: &FilePart) -> Result<String, &'static str> {
 fn document(file: &FilePart, how: DocumentPart) -> Result<String, &'static str> {
     let name = file.name.as_deref().filter(|name| !name.is_empty());
     match (how, &file.source) {
-        (DocumentPart::None, _) => Err("this provider takes no documents; send the words as text"),
+        (DocumentPart::None, _) => {
+            Err("this provider is not known to take documents (quirk `documents`); send the words as text")
+        }
         (DocumentPart::File, FileSource::Url(_)) => {
             Err("documents are taken as data or uploads only, not by their address")
         }
@@ -241,13 +243,13 @@ mod tests {
         };
         let (data, url) = (|| FileSource::Base64("AA==".into()), || FileSource::Url("https://a".into()));
         let upload = FileSource::Reference { provider: "them".into(), id: "f".into() };
-        check("deepseek", "image/png", data(), true, "takes no images");
+        check("deepseek", "image/png", data(), true, "take images");
         check("openai-chat", "image/png", data(), false, "does not see");
         check("openai-chat", "application/pdf", url(), true, "not by their address");
         check("openai-chat", "application/pdf", upload, true, "another provider");
         check("openai-chat", "audio/wav", url(), true, "as data only");
         check("openai-chat", "text/csv", data(), true, "send the words as text");
-        check("groq", "application/pdf", data(), true, "no documents");
-        check("groq", "video/mp4", data(), true, "no videos");
+        check("groq", "application/pdf", data(), true, "take documents");
+        check("groq", "video/mp4", data(), true, "take videos");
     }
 }

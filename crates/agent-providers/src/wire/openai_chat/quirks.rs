@@ -33,6 +33,9 @@ pub struct Quirks {
     pub no_content: NoContent,
     /// How thinking goes back to the provider.
     pub reasoning_back: ReasoningBack,
+    /// Whether a message with calls is refused without its thinking while the model thinks: an empty text then stands
+    /// for what is not there any more, or was never (another model called, or the thinking was trimmed).
+    pub reasoning_required: bool,
     /// How thinking is turned on, off, or limited.
     pub thinking: ThinkingField,
     /// Where the effort is asked for.
@@ -125,7 +128,7 @@ pub enum ReasoningBack {
     /// Not at all.
     #[default]
     None,
-    /// As `reasoning_content` of the message. DeepSeek refuses a tool loop without.
+    /// As `reasoning_content` of the message.
     ReasoningContent,
     /// As `reasoning` of the message.
     Reasoning,
@@ -262,6 +265,8 @@ impl Quirks {
             "llamacpp" => Self { tool_images: true, ..Self::template() },
             "vllm" => Self {
                 reasoning_back: ReasoningBack::Reasoning,
+                effort: EffortField::ReasoningEffort,
+                efforts: vec![Effort::Low, Effort::Medium, Effort::High],
                 audio: true,
                 strict_tools: true,
                 tool_choice: ToolChoiceWords::Required,
@@ -340,6 +345,7 @@ impl Quirks {
         Self {
             no_content: NoContent::Empty,
             reasoning_back: ReasoningBack::ReasoningContent,
+            reasoning_required: true,
             thinking: ThinkingField::Thinking,
             effort: EffortField::ReasoningEffort,
             stream_usage: true,

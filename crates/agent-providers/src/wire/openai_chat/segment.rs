@@ -24,6 +24,8 @@ pub(crate) enum Role {
     /// Parts of a message of the user's that others may join.
     UserParts,
     Assistant,
+    /// A message of the model's that may not stand behind another one.
+    AssistantAlone,
     Tool,
 }
 
@@ -101,9 +103,7 @@ impl Renderer<'_, '_> {
                     let raw = sound(part.raw.get()).into_owned();
                     match part.kind.as_str() {
                         "audio" => said.fields.extend(audio_reference(&raw)),
-                        _ if self.quirks.reasoning_back == ReasoningBack::ThinkingParts => {
-                            said.content.part(raw);
-                        }
+                        kind if self.takes_part(kind, &raw) => said.content.part(raw),
                         kind => self.leave_out(
                             "assistant.provider_part",
                             &format!("{kind:?} is not taken back by this provider"),
@@ -118,6 +118,13 @@ impl Renderer<'_, '_> {
             }
         }
         said.run(self.quirks)
+    }
+
+    /// Whether a part stood in a list of content that the provider takes back.
+    fn takes_part(&self, kind: &str, raw: &str) -> bool {
+        let given = Fields::read(raw).and_then(|fields| fields.get("type"));
+        self.quirks.reasoning_back == ReasoningBack::ThinkingParts
+            && given.is_some_and(|given| given.get() == quoted(kind))
     }
 
     /// Words, with the fields of the message that came with them.
@@ -350,6 +357,7 @@ impl Said {
             NoContent::Empty => out.extend_from_slice(br#","content":"""#),
             NoContent::Absent => {}
         }
+        let is_missed = quirks.reasoning_required && !self.calls.is_empty();
         let mut field =
             |key: &str, json: &str| out.extend_from_slice(format!(r#","{key}":{json}"#).as_bytes());
         if let Some(refusal) = &self.refusal {
@@ -357,7 +365,7 @@ impl Said {
         }
         if !self.details.is_empty() {
             field("reasoning_details", &format!("[{}]", self.details.join(",")));
-        } else if !self.thinking.trim().is_empty() {
+        } else if !self.thinking.trim().is_empty() || is_missed {
             let key = match quirks.reasoning_back {
                 ReasoningBack::ReasoningContent => "reasoning_content",
                 ReasoningBack::Reasoning
@@ -374,7 +382,8 @@ impl Said {
             out.extend_from_slice(format!(",{}:{json}", quoted(key)).as_bytes());
         }
         out.push(b'}');
-        Run { role: Role::Assistant, bytes: Bytes::from(out), splice }
+        let role = if quirks.join_user { Role::AssistantAlone } else { Role::Assistant };
+        Run { role, bytes: Bytes::from(out), splice }
     }
 }
 

@@ -19,7 +19,11 @@ struct Detail {
     index: Option<u64>,
     kind: String,
     text: String,
+    /// As it began.
     raw: String,
+    /// What later pieces said of fields other than its words.
+    changes: Vec<(String, String)>,
+    has_grown: bool,
 }
 
 impl Thought {
@@ -37,21 +41,20 @@ impl Thought {
         let Some(detail) = self.details.iter_mut().rev().find(is_it) else { return false };
         let fields = Fields::read(&piece.raw).unwrap_or_default();
         detail.text.push_str(&piece.text);
-        let changes = fields.0.iter().filter(|(name, raw)| raw.get() != "null" && name != "type");
-        let changes: Vec<(String, String)> = changes
-            .map(|(name, raw)| {
-                let value = if name == key { quoted(&detail.text) } else { raw.get().to_owned() };
-                (name.clone().into_owned(), value)
-            })
-            .collect();
-        detail.raw = replaced(&detail.raw, &changes);
+        detail.has_grown = true;
+        let says = |name: &str, raw: &str| raw != "null" && name != "type" && name != key;
+        for (name, raw) in fields.0.iter().filter(|(name, raw)| says(name, raw.get())) {
+            detail.changes.retain(|(known, _)| known != name);
+            detail.changes.push((name.clone().into_owned(), raw.get().to_owned()));
+        }
         true
     }
 
     /// Adds an item.
     pub(super) fn add(&mut self, piece: Piece) {
         let Piece { index, kind, text, raw } = piece;
-        self.details.push(Detail { index, kind, text, raw });
+        let (changes, has_grown) = (Vec::new(), false);
+        self.details.push(Detail { index, kind, text, raw, changes, has_grown });
     }
 
     /// The block as parts: one for each item, or one of words.
@@ -68,12 +71,22 @@ impl Thought {
                 .collect();
         }
         let parts = self.details.into_iter().map(|detail| {
+            let raw = RawJson::parse(detail.whole()).ok();
             let text = if is_said { detail.text } else { whole.take().unwrap_or_default() };
-            let raw = RawJson::parse(detail.raw).ok();
             let seal = raw.map(|raw| Seal::Item { provider: provider.to_owned(), raw });
             AssistantPart::Reasoning(Reasoning { text, seal })
         });
         parts.collect()
+    }
+}
+
+impl Detail {
+    /// The item with everything that was said of it; one that came whole has its bytes.
+    fn whole(&self) -> String {
+        let Some(key) = text_key(&self.kind).filter(|_| self.has_grown) else { return self.raw.clone() };
+        let mut changes = self.changes.clone();
+        changes.push((key.to_owned(), quoted(&self.text)));
+        replaced(&self.raw, &changes)
     }
 }
 
@@ -125,12 +138,10 @@ mod tests {
                 thought.add(piece);
             }
         }
-        let parts = thought.close("p").into_iter().map(|part| match part {
-            AssistantPart::Reasoning(Reasoning { text, seal: Some(Seal::Item { raw, .. }) }) => {
-                (text, raw.get().to_owned())
-            }
-            AssistantPart::Reasoning(Reasoning { text, seal: None }) => (text, String::new()),
-            other => panic!("{other:?}"),
+        let parts = thought.close("p").into_iter().map(|part| {
+            let AssistantPart::Reasoning(Reasoning { text, seal }) = part else { panic!("{part:?}") };
+            let Some(Seal::Item { raw, .. }) = seal else { return (text, String::new()) };
+            (text, raw.get().to_owned())
         });
         let parts: Vec<(String, String)> = parts.collect();
         let parts: Vec<(&str, &str)> = parts.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();

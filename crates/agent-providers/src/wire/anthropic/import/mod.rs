@@ -1,20 +1,18 @@
 //! A recorded request, read back into the conversation it was made of.
 
+mod settings;
 mod wire;
 
 use std::borrow::Cow;
 
-use agent_core::{
-    AssistantPart, ModelEvent, RawJson, RequestSettings, SystemBlock, ToolCard, ToolChoice, ToolOutput,
-    UserPart,
-};
+use agent_core::{AssistantPart, ModelEvent, SystemBlock, ToolCard, ToolChoice, ToolOutput, UserPart};
 use serde_json::value::RawValue;
 
 use super::block::{Block, Closed, Done};
 use crate::wire::Json;
 use crate::wire::import::{Grouping, ImportError, Imported};
-use crate::wire::json::{mended, object, quoted, text_or_raw};
-use wire::{WireBlock, WireChoice, WireMessage, WireRequest, WireThinking, WireTool, content, part};
+use crate::wire::json::{mended, object, quoted, text_or_raw, without};
+use wire::{MARKER, WireBlock, WireChoice, WireMessage, WireRequest, WireTool, card, content, part};
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
 pub(crate) fn import(body: &[u8]) -> Result<Imported, ImportError> {
@@ -24,22 +22,17 @@ pub(crate) fn import(body: &[u8]) -> Result<Imported, ImportError> {
         serde_json::from_str(&text).map_err(|cause| ImportError::Json { format: FORMAT, cause })?;
     let mut importer = Importer { lone, groups: Grouping::default() };
     let system = importer.system(request.system);
-    let tools = importer.tools(request.tools);
-    for (position, message) in request.messages.unwrap_or_default().into_iter().enumerate() {
-        importer.message(position, &message)?;
+    let tools = importer.tools(request.tools.as_deref().unwrap_or_default());
+    let settings = settings::read(&request, &text);
+    for (position, message) in request.messages.iter().flatten().enumerate() {
+        importer.message(position, message)?;
     }
     let (history, repairs, diagnostics) = importer.groups.finish();
     Ok(Imported {
         model: request.model.into_string(),
         system,
         tools,
-        settings: RequestSettings {
-            max_output: request.max_tokens.0.and_then(|n| u32::try_from(n).ok()),
-            temperature: request.temperature,
-            thinking: request.thinking.as_ref().and_then(WireThinking::mode),
-            stop_sequences: request.stop_sequences.unwrap_or_default(),
-            ..RequestSettings::default()
-        },
+        settings,
         tool_choice: request.tool_choice.as_ref().map_or(ToolChoice::Auto, WireChoice::choice),
         stream: request.stream.unwrap_or(false),
         history,
@@ -60,27 +53,18 @@ impl Importer {
         self.texts("system", raw).into_iter().filter_map(SystemBlock::new).collect()
     }
 
-    fn tools(&mut self, raw: Option<Vec<&RawValue>>) -> Vec<ToolCard> {
+    fn tools(&mut self, all: &[&RawValue]) -> Vec<ToolCard> {
         let mut cards = Vec::new();
-        for raw in raw.unwrap_or_default() {
+        for raw in all {
             match object::<WireTool<'_>>(raw.get()) {
-                Ok(tool) => cards.extend(self.tool(tool)),
+                Ok(tool) => match card(&tool, raw.get()) {
+                    Ok(card) => cards.push(card),
+                    Err(error) => self.leave_out("tools", &error.to_string()),
+                },
                 Err(error) => self.leave_out("tools", &format!("a tool cannot be read ({error})")),
             }
         }
         cards
-    }
-
-    fn tool(&mut self, tool: WireTool<'_>) -> Option<ToolCard> {
-        let Some(schema) = tool.input_schema else {
-            let name = tool.name.as_str();
-            let why = format!("the tool {name:?} has no input schema, so the provider runs it");
-            self.leave_out("tools", &why);
-            return None;
-        };
-        let schema = RawJson::from(schema.to_owned());
-        let card = ToolCard::new(tool.name.into_string(), tool.description.into_string(), &schema);
-        card.map_err(|error| self.leave_out("tools", &error.to_string())).ok()
     }
 
     fn message(&mut self, position: usize, message: &WireMessage<'_>) -> Result<(), ImportError> {
@@ -105,11 +89,10 @@ impl Importer {
             let Some(block) = self.read("messages", raw) else { continue };
             match block.kind.as_str() {
                 "tool_result" => self.result(&block),
-                kind => match part(&block) {
+                kind => match part(&block, raw) {
                     Some(part) => parts.push(part),
                     None => {
-                        let why = format!("a {kind:?} block has no place in a user message, or is empty");
-                        self.leave_out("messages", &why);
+                        self.leave_out("messages", &format!("a {kind:?} block is empty or cannot be read"))
                     }
                 },
             }
@@ -121,13 +104,20 @@ impl Importer {
         let inner = self.result_parts(block.content);
         let words = inner.iter().map(|part| match part {
             UserPart::Text(text) => Some(text.as_str()),
-            UserPart::File(_) | _ => None,
+            UserPart::File(_) | UserPart::Provider(_) | _ => None,
         });
         let words: Option<Vec<&str>> = words.collect();
+        let is_error = block.is_error == Some(true);
         let output = match words {
-            Some(words) if block.is_error == Some(true) => ToolOutput::error(words.join("\n")),
+            Some(words) if is_error => ToolOutput::error(words.join("\n")),
             Some(words) if words.len() < 2 => ToolOutput::text(words.concat()),
-            _ => ToolOutput::Content(inner.into_iter().filter_map(content).collect()),
+            _ => {
+                let output = ToolOutput::Content(inner.into_iter().filter_map(content).collect());
+                if is_error {
+                    self.leave_out("messages", "what is no text in the result of a failed call");
+                }
+                if is_error { ToolOutput::error(output.plain()) } else { output }
+            }
         };
         self.groups.result(block.tool_use_id.as_str(), output);
     }
@@ -137,10 +127,10 @@ impl Importer {
         let mut parts = Vec::new();
         for raw in blocks(raw) {
             let Some(block) = self.read("messages", &raw) else { continue };
-            let part = part(&block);
+            let part = part(&block, &raw);
             if part.is_none() && block.kind.as_str() != "text" {
                 let why =
-                    format!("a {:?} block has no place in a tool result, or is empty", block.kind.as_str());
+                    format!("a {:?} block of a tool result is empty or cannot be read", block.kind.as_str());
                 self.leave_out("messages", &why);
             }
             parts.extend(part);
@@ -153,7 +143,8 @@ impl Importer {
         let mut calls = 0;
         for (index, raw) in (0..).zip(blocks) {
             let mut watched: Vec<ModelEvent> = Vec::new();
-            let json = Json { text: raw, lone: self.lone };
+            let raw = without(raw, MARKER);
+            let json = Json { text: &raw, lone: self.lone };
             let Ok(block) = Block::open(index, &json, calls, str::to_owned, &mut watched) else {
                 self.leave_out("messages", "a block of an assistant message is no object");
                 continue;
@@ -246,7 +237,7 @@ mod tests {
         check(&format!("{USER},{CALLS},{},{},{USER}", results(&["a"]), results(&["b"])), "u1 s3:2 u1", 0);
         check(r#"{"role":"system","content":[{"type":"text","text":"mind"}]}"#, "n", 0);
         check(r#"{"role":"assistant","content":"a"},{"role":"assistant","content":"b"}"#, "s1:0 s1:0", 0);
-        check(r#"{"role":"user","content":[{"type":"text","text":" "},{"type":"mystery"}]}"#, "", 0);
+        check(r#"{"role":"user","content":[{"type":"text","text":" "},{"type":"mystery"}]}"#, "u1", 0);
     }
 
     #[test]
@@ -272,7 +263,10 @@ mod tests {
         check(&said("user", r#"{"type":"text","text":"hi"}"#), "");
         check(&said("user", "7"), "a block cannot be read (invalid type: integer `7`");
         check(&said("user", r#"["text","hi"]"#), "a block cannot be read (invalid type: sequence");
-        check(&said("user", r#"{"type":"image","source":"file.png"}"#), "a block cannot be read");
+        check(
+            &said("user", r#"{"type":"image","source":"file.png"}"#),
+            "a \"image\" block is empty or cannot be read",
+        );
         check(&said("system", "[]"), "a block cannot be read");
         check(&said("assistant", "7"), "a block of an assistant message is no object");
         check(
@@ -282,9 +276,10 @@ mod tests {
         check(&result(r#""content":"""#), "");
         check(&result(r#""is_error":"yes""#), "a block cannot be read");
         check(&result(r#""content":[5]"#), "a block cannot be read");
+        check(&result(r#""content":[{"type":"hologram"}]"#), "");
         check(
-            &result(r#""content":[{"type":"hologram"}]"#),
-            "a \"hologram\" block has no place in a tool result",
+            &result(r#""is_error":true,"content":[{"type":"hologram"}]"#),
+            "what is no text in the result of a failed call",
         );
     }
 
@@ -297,7 +292,8 @@ mod tests {
             assert!(notes.starts_with(expect), "{notes}");
         };
         check(r#"{"name":"f","input_schema":{"type":"object"}}"#, "");
-        check(r#"{"type":"web_search_20250305","name":"search"}"#, "the tool \"search\" has no input schema");
+        check(r#"{"type":"web_search_20250305","name":"search"}"#, "");
+        check("{}", "a tool has an empty name");
         check("7", "a tool cannot be read");
         check(r#"["f","Does it.",{"type":"object"}]"#, "a tool cannot be read");
     }
@@ -320,10 +316,11 @@ mod tests {
             (settings.max_output, settings.temperature, settings.thinking),
             (Some(50), Some(0.5), Some(Thinking::Budget(1024)))
         );
-        assert_eq!((imported.system.len(), imported.tools.len(), imported.stream), (1, 1, true));
+        assert_eq!((imported.system.len(), imported.tools.len(), imported.stream), (1, 2, true));
+        assert!(!imported.tools[0].is_hosted() && imported.tools[1].is_hosted());
         assert_eq!(imported.tool_choice, ToolChoice::Tool("f".into()));
-        assert_eq!(imported.diagnostics.len(), 1, "the server tool: {:?}", imported.diagnostics);
-        insta::assert_snapshot!(serde_json::to_string(&imported.history.entries()[0]).unwrap(), @r#"{"user":[{"file":{"media_type":"image/png","source":{"base64":"AA=="}}},{"file":{"media_type":"application/pdf","source":{"url":"https://a/b.pdf"},"name":"t"}},{"file":{"media_type":"application/pdf","source":{"reference":{"provider":"anthropic","id":"file_1"}}}},{"text":"words"}]}"#);
+        assert_eq!(imported.diagnostics, []);
+        insta::assert_snapshot!(serde_json::to_string(&imported.history.entries()[0]).unwrap(), @r#"{"user":[{"file":{"media_type":"image/png","source":{"base64":"AA=="}}},{"file":{"media_type":"application/pdf","source":{"url":"https://a/b.pdf"},"name":"t"}},{"file":{"media_type":"application/pdf","source":{"reference":{"provider":"anthropic","id":"file_1"}}}},{"file":{"media_type":"text/plain","source":{"base64":"d29yZHM="}}}]}"#);
     }
 
     #[test]

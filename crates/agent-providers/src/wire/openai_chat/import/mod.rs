@@ -266,3 +266,174 @@ fn content_part(part: UserPart) -> Option<ContentPart> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_core::{Effort, Entry, ServiceTier, Thinking, ToolChoice};
+
+    use super::super::quirks::Quirks;
+    use super::*;
+    use crate::wire::WireFormat;
+
+    fn dialect(provider: &str) -> Dialect {
+        Dialect {
+            format: WireFormat::OpenAiChat,
+            provider: provider.to_owned(),
+            quirks: Quirks::of(provider),
+        }
+    }
+
+    fn import(provider: &str, fields: &str) -> Imported {
+        super::import(&dialect(provider), format!("{{\"model\":\"m\",{fields}}}").as_bytes()).unwrap()
+    }
+
+    fn talk(messages: &str) -> Imported {
+        import("openai-chat", &format!("\"messages\":[{messages}]"))
+    }
+
+    /// The entries of these messages, one letter each, with the parts and results of a step; and what was mended.
+    #[track_caller]
+    fn check(messages: &str, expect: &str, repairs: usize) {
+        let imported = talk(messages);
+        let sketch = imported.history.entries().iter().map(|entry| match entry {
+            Entry::User(said) => format!("u{}", said.parts().len()),
+            Entry::Step(step) => format!("s{}:{}", step.parts().len(), step.results().len()),
+            Entry::Note(_) => "n".into(),
+            Entry::Boundary(_) => "b".into(),
+        });
+        let sketch: Vec<String> = sketch.collect();
+        assert_eq!((sketch.join(" ").as_str(), imported.repairs.len()), (expect, repairs));
+    }
+
+    const USER: &str = r#"{"role":"user","content":"go"}"#;
+    const CALLS: &str = r#"{"role":"assistant","content":"ok","tool_calls":[
+        {"id":"a","type":"function","function":{"name":"f","arguments":"{\"n\":1.0}"}},
+        {"id":"b","type":"function","function":{"name":"f","arguments":""}}]}"#;
+
+    fn result(id: &str) -> String {
+        format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"r"}}"#)
+    }
+
+    #[test]
+    fn messages_become_entries() {
+        check(USER, "u1", 0);
+        check(&format!("{USER},{CALLS},{},{},{USER}", result("b"), result("a")), "u1 s3:2 u1", 0);
+        check(&format!("{USER},{CALLS},{},{USER}", result("a")), "u1 s3:2 u1", 1);
+        check(&format!("{USER},{CALLS},{},{}", result("a"), result("x")), "u1 s3:2", 2);
+        check(
+            &format!(r#"{{"role":"developer","content":"mind"}},{USER},{{"role":"system","content":"now"}}"#),
+            "u1 n",
+            0,
+        );
+        check(
+            r#"{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"}"#,
+            "s1:1",
+            0,
+        );
+        check(r#"{"role":"assistant","content":null},{"role":"user","content":" "}"#, "s0:0", 0);
+        let system = talk(&format!(
+            r#"{{"role":"system","content":[{{"type":"text","text":"a","cache_control":{{}}}},{{"type":"text","text":"b"}}]}},{USER}"#
+        ));
+        assert_eq!(system.system.iter().map(SystemBlock::text).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let check = |message: &str, expect: &str| {
+            let imported = talk(message);
+            let notes: Vec<&str> = imported.diagnostics.iter().map(|note| note.why.as_str()).collect();
+            assert_eq!(notes.len(), usize::from(!expect.is_empty()), "{message}: {notes:?}");
+            assert!(notes.concat().contains(expect), "{message}: {notes:?}");
+        };
+        let said = |part: &str| format!(r#"{{"role":"user","content":[{part}]}}"#);
+        let image = |detail: &str| {
+            said(&format!(r#"{{"type":"image_url","image_url":{{"url":"https://a","detail":"{detail}"}}}}"#))
+        };
+        check(&said(r#"{"type":"text","text":"hi"}"#), "");
+        check(&image("auto"), "");
+        check(&image("high"), "the detail \"high\" of an image has no place");
+        check(&said("7"), "a part cannot be read");
+        check(&said(r#"{"type":"hologram"}"#), "a \"hologram\" part has no place");
+        check(r#"{"role":"user","name":"ann","content":"hi"}"#, "the name of a user");
+        check(r#"{"role":"assistant","tool_calls":7}"#, "an assistant message cannot be read");
+        check(r#"{"role":"system","content":[{"type":"image_url","image_url":"https://a"}]}"#, "is no text");
+        let tools = import(
+            "groq",
+            r#""messages":[],"tools":[7,{"type":"web"},{"type":"function","function":{"name":""}}]"#,
+        );
+        assert_eq!((tools.tools.len(), tools.diagnostics.len()), (1, 2), "{:?}", tools.diagnostics);
+        assert!(tools.tools[0].is_hosted());
+    }
+
+    #[test]
+    fn settings_are_read_as_the_provider_means_them() {
+        let settings = |provider: &str, fields: &str| {
+            let imported = import(provider, fields);
+            let extra: Vec<String> =
+                imported.settings.extra.iter().map(|data| data.json.get().to_owned()).collect();
+            (imported.settings, extra.join(" "), imported.tool_choice)
+        };
+        let (all, extra, choice) = settings(
+            "openai-chat",
+            r#""max_completion_tokens":9,"temperature":0.7,"top_p":0.123456789,"seed":-7,"stop":"x",
+            "reasoning_effort":"low","service_tier":"default","parallel_tool_calls":false,
+            "tool_choice":{"type":"function","function":{"name":"f"}},"logit_bias":{"1":1.0},"stream":true"#,
+        );
+        assert_eq!((all.max_output, all.temperature, all.seed), (Some(9), Some(0.7), Some(-7)));
+        assert_eq!((all.effort, all.service_tier), (Some(Effort::Low), Some(ServiceTier::Standard)));
+        assert_eq!((all.stop_sequences, all.parallel_tool_calls), (vec!["x".to_owned()], Some(false)));
+        assert_eq!(choice, ToolChoice::Tool("f".into()));
+        assert_eq!(
+            extra, r#"{"top_p":0.123456789,"logit_bias":{"1":1.0}}"#,
+            "what cannot be said exactly stays"
+        );
+        let thinking = |provider: &str, fields: &str| {
+            let (settings, extra, _) = settings(provider, fields);
+            (settings.thinking, settings.effort, extra)
+        };
+        let none = String::new;
+        let enabled = r#""thinking":{"type":"enabled"}"#;
+        assert_eq!(thinking("deepseek", enabled), (Some(Thinking::Adaptive), None, none()));
+        assert_eq!(thinking("groq", enabled), (None, None, format!("{{{enabled}}}")));
+        assert_eq!(
+            thinking("openai-chat", r#""reasoning_effort":"none""#),
+            (Some(Thinking::Disabled), None, none())
+        );
+        assert_eq!(
+            thinking("openrouter", r#""reasoning":{"effort":"high","exclude":true}"#),
+            (None, Some(Effort::High), r#"{"reasoning":{"exclude":true}}"#.to_owned())
+        );
+        assert_eq!(
+            thinking("openrouter", r#""reasoning":{"max_tokens":2048}"#),
+            (Some(Thinking::Budget(2048)), None, none())
+        );
+        let odd = r#""reasoning":{"max_tokens":2048,"effort":"low"}"#;
+        assert_eq!(thinking("openrouter", odd), (None, None, format!("{{{odd}}}")));
+        assert_eq!(
+            thinking("vllm", r#""chat_template_kwargs":{"enable_thinking":false,"reasoning_effort":"low"}"#),
+            (
+                Some(Thinking::Disabled),
+                None,
+                r#"{"chat_template_kwargs":{"reasoning_effort":"low"}}"#.to_owned()
+            )
+        );
+        assert_eq!(
+            thinking("llamacpp", r#""chat_template_kwargs":{"reasoning_effort":"low","n":1.0}"#),
+            (None, Some(Effort::Low), r#"{"chat_template_kwargs":{"n":1.0}}"#.to_owned())
+        );
+        let allowed = r#""tool_choice":{"type":"allowed_tools","allowed_tools":{}}"#;
+        assert_eq!(settings("openai-chat", allowed).1, format!("{{{allowed}}}"));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let plain = dialect("openai-chat");
+        assert!(matches!(super::import(&plain, b"nope"), Err(ImportError::Json { .. })));
+        assert!(matches!(super::import(&plain, b"[]"), Err(ImportError::Json { .. })));
+        let error = super::import(&plain, br#"{"messages":[{"role":"oracle","content":"x"}]}"#).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "message 0 has the role \"oracle\", which openai-chat does not have; check the format"
+        );
+    }
+}

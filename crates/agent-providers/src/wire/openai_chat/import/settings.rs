@@ -80,13 +80,18 @@ impl Reader<'_> {
                 self.object("thinking", raw, &["type"], Self::thinking_type)?;
             }
             "reasoning" if self.quirks.thinking == ThinkingField::Reasoning => {
-                self.object("reasoning", raw, &["effort", "enabled", "max_tokens"], Self::reasoning)?;
+                self.object(
+                    "reasoning",
+                    raw,
+                    self.ours(EffortField::Reasoning, &["enabled", "max_tokens", "effort"]),
+                    Self::reasoning,
+                )?;
             }
             "chat_template_kwargs" if self.quirks.thinking == ThinkingField::TemplateKwargs => {
                 self.object(
                     "chat_template_kwargs",
                     raw,
-                    &["enable_thinking", "reasoning_effort"],
+                    self.ours(EffortField::TemplateKwargs, &["enable_thinking", "reasoning_effort"]),
                     Self::kwargs,
                 )?;
             }
@@ -125,6 +130,11 @@ impl Reader<'_> {
         Some(())
     }
 
+    /// The fields of an object that are ours; the last one is the effort, where it is asked for there.
+    fn ours<'k>(&self, field: EffortField, known: &'k [&'k str]) -> &'k [&'k str] {
+        if self.quirks.effort == field { known } else { known.split_last().map_or(known, |(_, rest)| rest) }
+    }
+
     fn thinking_type(&mut self, fields: &Fields<'_>) -> Option<()> {
         self.settings.thinking = Some(match json::<String>(fields.get("type")?)?.as_str() {
             "enabled" => Thinking::Adaptive,
@@ -136,7 +146,7 @@ impl Reader<'_> {
 
     /// A budget and an effort exclude each other, as do a budget and a switch.
     fn reasoning(&mut self, fields: &Fields<'_>) -> Option<()> {
-        let effort = match fields.get("effort") {
+        let effort = match fields.get("effort").filter(|_| self.quirks.effort == EffortField::Reasoning) {
             Some(raw) => Some(self.known(&json::<String>(raw)?)?),
             None => None,
         };
@@ -151,7 +161,8 @@ impl Reader<'_> {
     }
 
     fn kwargs(&mut self, fields: &Fields<'_>) -> Option<()> {
-        let effort = match fields.get("reasoning_effort") {
+        let is_ours = self.quirks.effort == EffortField::TemplateKwargs;
+        let effort = match fields.get("reasoning_effort").filter(|_| is_ours) {
             Some(raw) => Some(self.known(&json::<String>(raw)?)?),
             None => None,
         };

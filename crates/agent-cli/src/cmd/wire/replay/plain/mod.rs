@@ -48,6 +48,8 @@ impl Plain {
                 WireFormat::Anthropic => anthropic::read(event, &mut plain),
                 WireFormat::OpenAiChat => openai::chat(event, &mut plain),
                 WireFormat::OpenAiResponses => openai::responses(event, &mut plain),
+                WireFormat::Gemini => gemini::read(event, &mut plain),
+                WireFormat::Ollama => ollama::read(event, &mut plain),
                 _ => return None,
             }
         }
