@@ -50,29 +50,29 @@ pub struct ModelProfile {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Setting {
-    /// [`RequestSettings::temperature`], [`RequestSettings::top_p`] and [`RequestSettings::top_k`].
+    /// [`crate::RequestSettings::temperature`], [`crate::RequestSettings::top_p`] and [`crate::RequestSettings::top_k`].
     Sampling,
-    /// [`RequestSettings::presence_penalty`] and [`RequestSettings::frequency_penalty`].
+    /// [`crate::RequestSettings::presence_penalty`] and [`crate::RequestSettings::frequency_penalty`].
     Penalties,
-    /// [`RequestSettings::seed`].
+    /// [`crate::RequestSettings::seed`].
     Seed,
-    /// [`RequestSettings::stop_sequences`].
+    /// [`crate::RequestSettings::stop_sequences`].
     StopSequences,
-    /// [`Thinking::Adaptive`].
+    /// [`crate::Thinking::Adaptive`].
     ThinkingAdaptive,
-    /// [`Thinking::Budget`].
+    /// [`crate::Thinking::Budget`].
     ThinkingBudget,
-    /// [`Thinking::Disabled`].
+    /// [`crate::Thinking::Disabled`].
     ThinkingDisabled,
-    /// [`RequestSettings::effort`].
+    /// [`crate::RequestSettings::effort`].
     Effort,
-    /// [`Effort::XHigh`] and above.
+    /// [`crate::Effort::XHigh`] and above.
     EffortAboveHigh,
-    /// [`RequestSettings::parallel_tool_calls`].
+    /// [`crate::RequestSettings::parallel_tool_calls`].
     ParallelToolCalls,
-    /// [`RequestSettings::service_tier`].
+    /// [`crate::RequestSettings::service_tier`].
     ServiceTier,
-    /// [`RequestSettings::fast`].
+    /// [`crate::RequestSettings::fast`].
     Fast,
 }
 
