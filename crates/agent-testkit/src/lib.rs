@@ -58,5 +58,5 @@ pub use fault::{Fault, RawReply};
 pub use pick::Pick;
 pub use script::{Reply, Script, ScriptCall, ScriptError, ScriptInput};
 pub use scripted::{Failure, ScriptedModel};
-pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source};
+pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source, check_request};
 pub use snapshot::{redact, render_requests};

@@ -24,6 +24,7 @@ use crate::script::{Script, ScriptError};
 use desk::Desk;
 use log::Log;
 pub use log::{RecordedRequest, Refusal};
+pub use wire::check_request;
 
 /// A running server on the loopback interface (requirement V2). Dropping it stops it at once.
 ///
