@@ -129,6 +129,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 
 const WIRES: [(&str, &dyn Wire); 3] = [
     ("/v1/messages", &anthropic::Messages),
-    ("/v1/chat/completions", &openai_chat::ChatCompletions),
-    ("/v1/responses", &openai_responses::Responses),
+    // Compatible services have no version, or another one, in front.
+    ("/chat/completions", &openai_chat::ChatCompletions),
+    ("/responses", &openai_responses::Responses),
 ];
