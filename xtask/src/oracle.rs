@@ -29,7 +29,9 @@ fn python(place: &Path, shop: &mut Shop<'_>) -> Result<String, Error> {
     let wanted_path = shop.root.join(HOME).join("requirements.txt");
     let wanted =
         fs::read_to_string(&wanted_path).map_err(|source| Error::Read { path: wanted_path, source })?;
-    let (venv, stamp) = (place.join("venv"), place.join("installed.txt"));
+    let venv = place.join("venv");
+    // Inside of it, so that it goes when the environment does.
+    let stamp = venv.join("installed.txt");
     let inside = if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" };
     let python = shown(&venv.join(inside));
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {

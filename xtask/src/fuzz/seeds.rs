@@ -45,6 +45,7 @@ fn seeds(root: &Path, target: &str) -> Result<Vec<Seed>, Error> {
             for folder in list(&fixtures.join("wire"))? {
                 all.extend(bodies(&folder)?);
             }
+            all.extend(lines(&fixtures.join("errors"))?);
             all
         }
     };
@@ -66,27 +67,35 @@ fn bodies(folder: &Path) -> Result<Vec<Seed>, Error> {
     Ok(seeds)
 }
 
-/// The bodies of the requests in recorded conversations, one exchange a line.
+/// The bodies of the requests in recorded conversations.
 fn requests(folder: &Path) -> Result<Vec<Seed>, Error> {
     let mut seeds = Vec::new();
     for vendor in list(folder)? {
-        for path in list(&vendor)? {
-            let text = read(&path)?;
-            let lines = text.split(|byte| *byte == b'\n').enumerate();
-            for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
-                let exchange: Exchange = serde_json::from_slice(line)
-                    .map_err(|source| Error::Read { path: path.clone(), source: source.into() })?;
-                let body = exchange.request.body;
-                seeds.push((format!("{}-{}-{number}", name(&vendor), name(&path)), body.into_bytes()));
-            }
+        seeds.extend(lines(&vendor)?);
+    }
+    Ok(seeds)
+}
+
+/// The bodies in the JSON Lines files of a folder: of a request, or of the failed response that a line holds.
+fn lines(folder: &Path) -> Result<Vec<Seed>, Error> {
+    let mut seeds = Vec::new();
+    for path in list(folder)?.into_iter().filter(|path| name(path).ends_with(".jsonl")) {
+        let text = read(&path)?;
+        let lines = text.split(|byte| *byte == b'\n').enumerate();
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+            let line: Line = serde_json::from_slice(line)
+                .map_err(|source| Error::Read { path: path.clone(), source: source.into() })?;
+            let body = line.request.map(|request| request.body).or(line.body).unwrap_or_default();
+            seeds.push((format!("{}-{}-{number}", name(folder), name(&path)), body.into_bytes()));
         }
     }
     Ok(seeds)
 }
 
 #[derive(Deserialize)]
-struct Exchange {
-    request: Request,
+struct Line {
+    request: Option<Request>,
+    body: Option<String>,
 }
 
 #[derive(Deserialize)]

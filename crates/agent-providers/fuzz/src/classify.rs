@@ -21,11 +21,9 @@ fn one(head: &ResponseHead<'_>, body: &[u8]) {
     let error = classify(head, body);
     assert_eq!(error, classify(head, body), "the class depends on more than the response");
     assert!(!error.message.is_empty() && error.message.len() < LONGEST, "{} bytes", error.message.len());
-    assert!(error.retry_after_ms.is_none() || error.kind.retryable(), "a wait that cannot help: {error:?}");
-    if head.status == Some(401) {
-        let not_a_limit = !matches!(error.kind, ModelErrorKind::Interrupted | ModelErrorKind::Cancelled);
-        assert!(not_a_limit, "a response is neither interrupted nor cancelled: {error:?}");
-    }
+    assert!(error.retry_after_ms.is_none() || error.retryable, "a wait that cannot help: {error:?}");
+    let ours = matches!(error.kind, ModelErrorKind::Interrupted | ModelErrorKind::Cancelled);
+    assert!(!ours, "a response that came whole is neither interrupted nor cancelled: {error:?}");
 }
 
 const STATUSES: [Option<u16>; 9] =

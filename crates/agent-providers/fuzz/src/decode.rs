@@ -86,3 +86,37 @@ fn a_body_is_the_same_answer(dialect: &Dialect, data: &[u8]) {
         assert_eq!(decode(dialect, DEFAULT_EVENT_LIMIT, &[data]).0, body);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_core::{Finish, FinishKind, ModelError};
+
+    fn end() -> Result<ModelEvent, ModelError> {
+        Ok(ModelEvent::Finish(Finish { kind: FinishKind::Stop, raw: "stop".into() }))
+    }
+
+    fn error() -> Result<ModelEvent, ModelError> {
+        Err(ModelError::interrupted("here"))
+    }
+
+    #[test]
+    fn whole_and_broken_answers_are_taken() {
+        is_one_answer(&vec![end()], true);
+        is_one_answer(&vec![error()], false);
+        anthropic(b"data: {\"type\":\"message_stop\"}\n\n");
+        anthropic(b"\xff\r\n\r\rdata: {");
+    }
+
+    #[test]
+    fn broken_promises_are_seen() {
+        let seen =
+            |events: Events, complete| std::panic::catch_unwind(|| is_one_answer(&events, complete)).is_err();
+        assert!(seen(vec![end(), end()], true), "two ends");
+        assert!(seen(vec![error(), end()], false), "something after an error");
+        assert!(seen(vec![error(), error()], false), "two errors");
+        assert!(seen(vec![], false), "no outcome");
+        assert!(seen(vec![], true), "complete without an end");
+        assert!(seen(vec![end(), error()], true), "complete and broken");
+    }
+}

@@ -95,12 +95,10 @@ impl Answering<'_> {
     }
 
     fn read(&self, body: &Bytes) -> Result<Value, ApiError> {
-        let request = serde_json::from_slice(body);
         if !self.shared.options.validate {
-            return Ok(request.unwrap_or_default());
+            return Ok(serde_json::from_slice(body).unwrap_or_default());
         }
-        let request = request
-            .map_err(|error| ApiError::invalid(format!("The request body is not valid JSON: {error}")))?;
+        let request = wire::read(body)?;
         self.wire.check_body(&request)?;
         Ok(request)
     }

@@ -28,8 +28,8 @@ pub use wire::check_request;
 
 /// A running server on the loopback interface (requirement V2). Dropping it stops it at once.
 ///
-/// The path of a request chooses the wire: `POST /v1/messages` is Anthropic's, `/v1/chat/completions` and
-/// `/v1/responses` are OpenAI's, each with or without a path in front. One script serves all of them, streamed or
+/// The end of a request's path chooses the wire: `POST /v1/messages` is Anthropic's, `/v1/chat/completions` and
+/// `/v1/responses` are OpenAI's, with or without the version. One script serves all of them, streamed or
 /// not, and what the real service refuses is refused in its words. It needs a tokio runtime with I/O and time.
 #[derive(Debug)]
 pub struct SimProvider {

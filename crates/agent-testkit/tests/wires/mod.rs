@@ -245,6 +245,7 @@ async fn what_the_service_refuses_is_refused() {
         assert_eq!(client.post_to(path, "{").await.status, 400);
         assert_eq!(client.post_to(path, "{}").await.json()["error"]["param"], "model");
         assert_eq!(client.post_to(&format!("/proxy{path}?beta"), &body).await.status, 200);
+        assert_eq!(client.post_to(path.strip_prefix("/v1").unwrap(), &body).await.status, 200);
     }
     let unpaired = r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"b"}]}"#;
     let answer = client.post_to(CHAT, unpaired).await;

@@ -84,23 +84,29 @@ pub(super) fn of_path(path: &str) -> Option<&'static dyn Wire> {
     WIRES.iter().find(|(end, _)| path.ends_with(end)).map(|(_, wire)| *wire)
 }
 
-/// Checks the body of one request to a path as the simulated provider does, without a server. `None` when no service
-/// answers there.
+/// Checks the body of one request to a path as the simulated provider does, without a server (requirement V2).
+///
+/// The paths are those of [`super::SimProvider`]; the refusal has the status and the words of the service, and 404 for
+/// a path that it does not have.
 ///
 /// ```
 /// use agent_testkit::check_request;
 ///
 /// let body = br#"{"model":"m","max_tokens":8,"messages":[{"role":"assistant","content":"hi"}]}"#;
-/// let refusal = check_request("/v1/messages", body).ok_or("no service")?.unwrap_err();
+/// let refusal = check_request("/v1/messages", body).unwrap_err();
 /// assert_eq!((refusal.status, refusal.message.contains("first message")), (400, true));
-/// # Ok::<(), &str>(())
+/// assert!(check_request("/v1/responses", br#"{"model":"m","input":"hi"}"#).is_ok());
 /// ```
-pub fn check_request(path: &str, body: &[u8]) -> Option<Result<(), Refusal>> {
-    let wire = of_path(path)?;
-    let request = serde_json::from_slice(body)
-        .map_err(|error| ApiError::invalid(format!("The request body is not valid JSON: {error}")));
-    let refused = |ApiError { status, message, .. }| Refusal { request: 0, status, message };
-    Some(request.and_then(|request| wire.check_body(&request)).map_err(refused))
+pub fn check_request(path: &str, body: &[u8]) -> Result<(), Refusal> {
+    let spoken = of_path(path).ok_or_else(|| DEFAULT.usual_error(404));
+    let checked = spoken.and_then(|wire| wire.check_body(&read(body)?));
+    checked.map_err(|ApiError { status, message, .. }| Refusal { request: 0, status, message })
+}
+
+/// A body as JSON.
+pub(super) fn read(body: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid(format!("The request body is not valid JSON: {error}")))
 }
 
 /// The wire of requests whose path says nothing.
@@ -123,6 +129,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 
 const WIRES: [(&str, &dyn Wire); 3] = [
     ("/v1/messages", &anthropic::Messages),
-    ("/v1/chat/completions", &openai_chat::ChatCompletions),
-    ("/v1/responses", &openai_responses::Responses),
+    // Compatible services have no version, or another one, in front.
+    ("/chat/completions", &openai_chat::ChatCompletions),
+    ("/responses", &openai_responses::Responses),
 ];
