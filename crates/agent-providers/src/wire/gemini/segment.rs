@@ -69,7 +69,12 @@ impl Renderer<'_, '_> {
                 Ok(json) => parts.part(&json),
                 Err(words) => parts.text(&words),
             },
-            _ => self.leave_out("message.part", "this kind of part has no form on this wire"),
+            UserPart::Provider(part) if part.provider == self.cx.profile.provider && part.raw.is_object() => {
+                parts.part(&sound(part.raw.get()));
+            }
+            UserPart::Provider(_) | _ => {
+                self.leave_out("message.part", "this kind of part has no form on this wire");
+            }
         }
     }
 
@@ -167,7 +172,7 @@ impl Renderer<'_, '_> {
         let file = match part {
             ContentPart::Text(words) => return Some(clipped(words.as_str(), clip).into_owned()),
             ContentPart::File(file) => file,
-            _ => {
+            ContentPart::Provider(_) | _ => {
                 self.leave_out("tool_result.part", "this kind of part has no form on this wire");
                 return None;
             }

@@ -51,7 +51,9 @@ impl Renderer<'_, '_> {
             match part {
                 UserPart::Text(words) => content.words.push(words.as_str().to_owned()),
                 UserPart::File(file) => self.file(file, &mut content, None),
-                _ => self.leave_out("message.part", "this kind of part has no form on this wire"),
+                UserPart::Provider(_) | _ => {
+                    self.leave_out("message.part", "this kind of part has no form on this wire");
+                }
             }
         }
         content.run()
@@ -137,7 +139,9 @@ impl Renderer<'_, '_> {
                         content.words.push(format!("[{}: it follows the results]", label(file)));
                     }
                 }
-                _ => self.leave_out("tool_result.part", "this kind of part has no form on this wire"),
+                ContentPart::Provider(_) | _ => {
+                    self.leave_out("tool_result.part", "this kind of part has no form on this wire");
+                }
             }
         }
         if !content.images.is_empty() {

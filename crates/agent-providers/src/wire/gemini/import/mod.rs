@@ -185,12 +185,10 @@ impl Importer<'_> {
                 Ok(Part::Text(said)) => parts.extend(Text::new(said.text).map(UserPart::Text)),
                 Ok(Part::Other { kind }) => match self.file(&kind, raw) {
                     Some(file) => parts.push(UserPart::File(file)),
-                    None => {
-                        self.leave_out(
-                            "contents",
-                            &format!("a {kind:?} part has no place in what a user says"),
-                        );
-                    }
+                    None => match self.kept(&kind, raw) {
+                        Ok(part) => parts.push(UserPart::Provider(part)),
+                        Err(error) => self.leave_out("contents", &format!("a part cannot be kept ({error})")),
+                    },
                 },
                 Ok(Part::Empty) => {}
                 Ok(Part::Call { .. } | Part::Thought(_)) => {
@@ -295,12 +293,12 @@ impl Importer<'_> {
     }
 
     fn other(&self, kind: &str, raw: &RawValue) -> Result<AssistantPart, serde_json::Error> {
+        self.kept(kind, raw).map(AssistantPart::Provider)
+    }
+
+    fn kept(&self, kind: &str, raw: &RawValue) -> Result<ProviderPart, serde_json::Error> {
         let raw = RawJson::parse(sound_raw(raw.get(), self.lone))?;
-        Ok(AssistantPart::Provider(ProviderPart {
-            provider: self.provider.to_owned(),
-            kind: kind.to_owned(),
-            raw,
-        }))
+        Ok(ProviderPart { provider: self.provider.to_owned(), kind: kind.to_owned(), raw })
     }
 
     fn leave_out(&mut self, what: &str, why: &str) {
@@ -438,7 +436,7 @@ mod tests {
         assert_eq!((imported.system.len(), imported.tools.len()), (1, 2));
         assert_eq!(imported.tools[1].data().unwrap().json.get(), r#"{"behavior":"BLOCKING"}"#);
         assert_eq!(imported.tool_choice, agent_core::ToolChoice::Tool("f".into()));
-        assert_eq!(imported.diagnostics.len(), 2, "a tool and a part: {:?}", imported.diagnostics);
+        assert_eq!(imported.diagnostics.len(), 1, "a tool: {:?}", imported.diagnostics);
     }
 
     #[test]
