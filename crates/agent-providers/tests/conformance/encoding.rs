@@ -28,7 +28,7 @@ impl Ask {
     fn of(dice: &mut Dice, format: WireFormat) -> Self {
         let system = ["Be brief.", "Be kind."].into_iter().take(dice.roll(3)).filter_map(SystemBlock::new);
         let system = system.collect();
-        let tools = if dice.coin() { cards(format) } else { Vec::new() };
+        let tools = if dice.coin() { cards() } else { Vec::new() };
         let choice = match dice.roll(4) {
             0 => ToolChoice::Auto,
             1 => ToolChoice::Required,
@@ -59,16 +59,13 @@ impl Ask {
 }
 
 /// Tools of ours with odd names, and one that another provider runs itself.
-fn cards(format: WireFormat) -> Vec<ToolCard> {
+fn cards() -> Vec<ToolCard> {
     let schema = RawJson::parse(r#"{"type":"object","properties":{"q":{"type":"string"}}}"#).unwrap();
     let names = ["look", "notes.add", "mcp/server:tool", "2fa", "日历"];
     let ours = names.iter().map(|name| ToolCard::new(*name, "Works.", &schema).unwrap());
-    // The encoder of this format does not tell hosted tools apart yet: drop the condition when it does.
-    let hosted = (format != WireFormat::Anthropic).then(|| {
-        let json = RawJson::parse(r#"{"type":"odd_search"}"#).unwrap();
-        ToolCard::hosted("search", ProviderData { provider: "elsewhere".into(), json }).unwrap()
-    });
-    ours.chain(hosted).collect()
+    let json = RawJson::parse(r#"{"type":"odd_search"}"#).unwrap();
+    let hosted = ToolCard::hosted("search", ProviderData { provider: "elsewhere".into(), json }).unwrap();
+    ours.chain([hosted]).collect()
 }
 
 fn profile(dialect: &Dialect, vision: bool) -> ModelProfile {

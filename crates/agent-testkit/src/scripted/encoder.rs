@@ -123,7 +123,7 @@ fn user_part(part: &UserPart) -> String {
     match part {
         UserPart::Text(text) => text_block(text.as_str()),
         UserPart::File(file) => file_block(file),
-        other => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(other)),
+        UserPart::Provider(_) | _ => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(part)),
     }
 }
 
@@ -142,7 +142,7 @@ fn assistant_part(part: &AssistantPart) -> String {
         }
         AssistantPart::ToolCall(call) => call_block(call),
         AssistantPart::Provider(block) => block.raw.get().to_owned(),
-        other => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(other)),
+        ContentPart::Provider(_) | _ => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(part)),
     }
 }
 

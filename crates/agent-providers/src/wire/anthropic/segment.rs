@@ -110,7 +110,7 @@ impl Renderer<'_, '_> {
     fn assistant(&mut self, blocks: &mut Blocks, parts: &[AssistantPart], trim: Trim, lost: &[String]) {
         // Thinking at the very end of a message is refused, and means nothing without what follows it.
         let tail = parts.iter().rev().take_while(|part| matches!(part, AssistantPart::Reasoning(_))).count();
-        for part in parts.iter().take(parts.len() - tail) {
+        for part in calls_last(&parts[..parts.len() - tail]) {
             match part {
                 AssistantPart::Text(said) => self.words(blocks, said),
                 AssistantPart::Reasoning(said) if !trim.strip_reasoning => {
@@ -314,6 +314,12 @@ impl Blocks {
         }
         Run { role, bytes: Bytes::from(self.bytes), splice: self.splice }
     }
+}
+
+/// Parts in the order that is taken: results are looked for right behind a call, so nothing may stand there (case M04).
+fn calls_last(parts: &[AssistantPart]) -> impl Iterator<Item = &AssistantPart> {
+    let is_call = |part: &&AssistantPart| part.as_call().is_some();
+    parts.iter().filter(move |part| !is_call(part)).chain(parts.iter().filter(is_call))
 }
 
 /// Thinking goes back to the provider that sealed it; that of others, or of nobody, is not for this one.

@@ -225,7 +225,7 @@ fn kind_of_choice(request: &ModelRequest<'_>, thinks: bool, cx: &mut Cx<'_>) -> 
         ToolChoice::None => return Some(r#""type":"none""#.to_owned()),
         ToolChoice::Required => r#""type":"any""#.to_owned(),
         ToolChoice::Tool(name) => format!(r#""type":"tool","name":{}"#, quoted(&cx.names.wire(name))),
-        _ => {
+        ToolChoice::Allowed { .. } | _ => {
             cx.note("tool_choice", "this provider has no such choice; the model decides");
             return None;
         }

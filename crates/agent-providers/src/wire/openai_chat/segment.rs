@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, FilePart, FileSource, Message, Reasoning, Rendered, Seal,
-    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
+    AssistantPart, AssistantText, ContentPart, FilePart, FileSource, Message, ProviderPart, Reasoning,
+    Rendered, Seal, ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
 };
 use bytes::Bytes;
 
@@ -49,6 +49,10 @@ impl Renderer<'_, '_> {
         self.user(content)
     }
 
+    fn is_ours(&self, part: &ProviderPart) -> bool {
+        part.provider == self.cx.profile.provider && part.raw.is_object()
+    }
+
     fn message(&mut self, message: Message<'_>) -> Vec<Run<Role>> {
         match message {
             Message::User(said) => {
@@ -56,7 +60,10 @@ impl Renderer<'_, '_> {
                 said.parts().iter().for_each(|part| match part {
                     UserPart::Text(words) => content.text(words.as_str()),
                     UserPart::File(file) => self.file(&mut content, file),
-                    _ => self.leave_out("message.part", NO_FORM),
+                    UserPart::Provider(part) if self.is_ours(part) => {
+                        content.part(sound(part.raw.get()).into_owned());
+                    }
+                    UserPart::Provider(_) | _ => self.leave_out("message.part", NO_FORM),
                 });
                 vec![self.user(content)]
             }
@@ -229,7 +236,7 @@ impl Renderer<'_, '_> {
                     _ if self.quirks.tool_images => self.file(content, file),
                     _ => self.move_out(result, file, content, shown),
                 },
-                _ => self.leave_out("tool_result.part", NO_FORM),
+                ContentPart::Provider(_) | _ => self.leave_out("tool_result.part", NO_FORM),
             }
         }
     }

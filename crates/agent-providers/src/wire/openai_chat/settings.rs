@@ -234,7 +234,7 @@ impl Writer<'_, '_> {
                 Err("this provider cannot force one tool of several; the model decides")
             }
             ToolChoice::Tool(_) | ToolChoice::Required => Ok(required.to_owned()),
-            _ => Err("this provider has no such choice; the model decides"),
+            ToolChoice::Allowed { .. } | _ => Err("this provider has no such choice; the model decides"),
         };
         if !self.cx.profile.forced_tool_choice {
             return Err("this model cannot be forced to call a tool; the model decides");

@@ -161,6 +161,7 @@ impl Importer<'_> {
         let parts = self.parts(Some(raw)).into_iter().filter_map(|part| match part {
             UserPart::Text(text) => Some(ContentPart::Text(text)),
             UserPart::File(file) => Some(ContentPart::File(file)),
+            UserPart::Provider(part) => Some(ContentPart::Provider(part)),
             _ => None,
         });
         ToolOutput::Content(parts.collect())

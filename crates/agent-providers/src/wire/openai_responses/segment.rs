@@ -67,7 +67,9 @@ impl Renderer<'_, '_> {
                     match part {
                         UserPart::Text(words) => parts.text(words.as_str()),
                         UserPart::File(file) => file_part(&mut parts, file, self.cx),
-                        _ => self.cx.note("message.part", "this kind of part has no form on this wire"),
+                        UserPart::Provider(_) | _ => {
+                            self.cx.note("message.part", "this kind of part has no form on this wire");
+                        }
                     }
                 }
                 let (bytes, splice) = parts.into_item(USER);
@@ -192,7 +194,9 @@ impl Renderer<'_, '_> {
                     }
                     _ => file_part(&mut parts, file, self.cx),
                 },
-                _ => self.cx.note("tool_result.part", "this kind of part has no form on this wire"),
+                ContentPart::Provider(_) | _ => {
+                    self.cx.note("tool_result.part", "this kind of part has no form on this wire");
+                }
             }
         }
         parts

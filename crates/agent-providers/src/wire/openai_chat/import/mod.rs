@@ -255,7 +255,7 @@ fn others(raw: &str, known: &[&str]) -> Vec<String> {
 fn words(part: &UserPart) -> Option<&str> {
     match part {
         UserPart::Text(text) => Some(text.as_str()),
-        UserPart::File(_) | _ => None,
+        UserPart::File(_) | UserPart::Provider(_) | _ => None,
     }
 }
 
@@ -263,6 +263,7 @@ fn content_part(part: UserPart) -> Option<ContentPart> {
     match part {
         UserPart::Text(text) => Some(ContentPart::Text(text)),
         UserPart::File(file) => Some(ContentPart::File(file)),
+        UserPart::Provider(part) => Some(ContentPart::Provider(part)),
         _ => None,
     }
 }
