@@ -25,7 +25,7 @@ struct Ask {
 }
 
 impl Ask {
-    fn of(dice: &mut Dice, format: WireFormat) -> Self {
+    fn of(dice: &mut Dice) -> Self {
         let system = ["Be brief.", "Be kind."].into_iter().take(dice.roll(3)).filter_map(SystemBlock::new);
         let system = system.collect();
         let tools = if dice.coin() { cards() } else { Vec::new() };
@@ -108,7 +108,7 @@ fn a_model_nobody_knows_is_told_of_in_each_request() {
     for format in WireFormat::ALL {
         let dialect = Dialect::from(format);
         let unknown = ModelProfile::conservative(dialect.provider.clone(), "nobody-knows");
-        let ask = Ask::of(&mut Dice::new(Vec::new()), format);
+        let ask = Ask::of(&mut Dice::new(Vec::new()));
         let log = history(&mut Dice::new(Vec::new()), "elsewhere", false);
         let mut encoder = encoder(&dialect, unknown, ToolNames::default());
         for _ in 0..2 {
@@ -131,7 +131,7 @@ proptest! {
         for format in WireFormat::ALL {
             let dialect = Dialect::from(format);
             let mut dice = Dice::new(bytes.clone());
-            let ask = Ask::of(&mut dice, format);
+            let ask = Ask::of(&mut dice);
             let log = history(&mut dice, &dialect.provider, true);
             let mut encoder = fresh(format, vision);
             let mut encoded = ask.encode(&mut *encoder, &log, true);
@@ -149,7 +149,7 @@ proptest! {
     fn streaming_changes_only_the_end(bytes in proptest::collection::vec(any::<u8>(), 0..160)) {
         for format in WireFormat::ALL {
             let mut dice = Dice::new(bytes.clone());
-            let ask = Ask::of(&mut dice, format);
+            let ask = Ask::of(&mut dice);
             let log = history(&mut dice, format.as_str(), true);
             let streamed = body(&ask.encode(&mut *fresh(format, true), &log, true));
             let whole = body(&ask.encode(&mut *fresh(format, true), &log, false));
@@ -171,7 +171,7 @@ proptest! {
     fn a_body_is_the_beginning_of_the_next(bytes in proptest::collection::vec(any::<u8>(), 0..240)) {
         for format in WireFormat::ALL {
             let mut dice = Dice::new(bytes.clone());
-            let ask = Ask { reminders: 0, marks: Vec::new(), ..Ask::of(&mut dice, format) };
+            let ask = Ask { reminders: 0, marks: Vec::new(), ..Ask::of(&mut dice) };
             let whole = history(&mut dice, format.as_str(), false);
             let (mut used, mut log) = (fresh(format, true), History::new());
             let mut before: Option<String> = None;

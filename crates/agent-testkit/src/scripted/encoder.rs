@@ -142,7 +142,7 @@ fn assistant_part(part: &AssistantPart) -> String {
         }
         AssistantPart::ToolCall(call) => call_block(call),
         AssistantPart::Provider(block) => block.raw.get().to_owned(),
-        ContentPart::Provider(_) | _ => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(part)),
+        _ => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(part)),
     }
 }
 
@@ -182,7 +182,7 @@ fn content_part(part: &ContentPart) -> String {
     match part {
         ContentPart::Text(text) => text_block(text.as_str()),
         ContentPart::File(file) => file_block(file),
-        other => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(other)),
+        ContentPart::Provider(_) | _ => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(part)),
     }
 }
 

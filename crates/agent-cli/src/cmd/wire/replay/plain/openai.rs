@@ -8,10 +8,8 @@ use super::{Plain, PlainCall, count, word};
 pub(super) fn chat(event: &Value, plain: &mut Plain) {
     let choice = &event["choices"][0];
     for said in [&choice["message"], &choice["delta"]] {
-        match &said["content"] {
-            Value::Array(parts) => parts.iter().for_each(|part| plain.say(&part["text"])),
-            text => plain.say(text),
-        }
+        plain.say(&said["content"]);
+        said["content"].as_array().into_iter().flatten().for_each(|part| plain.say(&part["text"]));
         for (place, call) in said["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let place = call["index"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(place);
             let known = plain.call(place);
@@ -21,9 +19,9 @@ pub(super) fn chat(event: &Value, plain: &mut Plain) {
             if let Some(name) = call["function"]["name"].as_str() {
                 name.clone_into(&mut known.name);
             }
-            match &call["function"]["arguments"] {
-                Value::String(piece) => known.pieces.push_str(piece),
-                whole => known.input = whole.clone(),
+            match call["function"]["arguments"].as_str() {
+                Some(piece) => known.pieces.push_str(piece),
+                None => known.input = call["function"]["arguments"].clone(),
             }
         }
     }
