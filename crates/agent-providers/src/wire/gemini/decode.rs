@@ -15,7 +15,7 @@ use super::usage::UsageFold;
 use crate::classify::{QUOTE, ResponseHead, classify, excerpt, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{Fields, Loose, LooseInt, object};
-use crate::wire::{Codec, End, Json, Progress};
+use crate::wire::{Codec, Dialect, End, Json, Progress};
 
 /// The state of one answer.
 #[derive(Debug)]
@@ -78,10 +78,10 @@ struct WireFeedback<'a> {
 }
 
 impl GenerateCodec {
-    pub(crate) fn new(names: ToolNames, provider: String) -> Self {
+    pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
         Self {
             names,
-            provider,
+            provider: dialect.provider.clone(),
             started: false,
             open: None,
             index: 0,

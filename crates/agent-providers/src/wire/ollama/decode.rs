@@ -11,7 +11,7 @@ use super::usage::usage;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{Joiner, Loose, object, quoted, text_or_raw};
-use crate::wire::{Codec, Json, Progress};
+use crate::wire::{Codec, Dialect, Json, Progress};
 
 /// The state of one answer.
 #[derive(Debug)]
@@ -82,7 +82,8 @@ pub(super) struct WireFunction<'a> {
 }
 
 impl ChatCodec {
-    pub(crate) fn new(names: ToolNames, provider: String) -> Self {
+    pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
+        let provider = dialect.provider.clone();
         Self { names, provider, started: false, open: None, index: 0, calls: 0 }
     }
 
