@@ -3,6 +3,7 @@
 use agent_core::{
     AssistantPart, CallId, Diagnostic, Entry, EntryId, History, Note, NoteKind, Repair, RequestSettings,
     Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult, UserMessage,
+    UserPart,
 };
 
 /// A recorded request as the harness would hold it.
@@ -100,7 +101,7 @@ impl Grouping {
     }
 
     /// The user said something; a message without content is none.
-    pub(crate) fn user(&mut self, parts: Vec<agent_core::UserPart>) {
+    pub(crate) fn user(&mut self, parts: Vec<UserPart>) {
         self.after.extend(UserMessage::new(parts).ok().map(Entry::User));
     }
 
