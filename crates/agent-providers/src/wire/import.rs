@@ -1,9 +1,9 @@
 //! Recorded requests read back into the conversations they were made of: what the formats share.
 
 use agent_core::{
-    AssistantPart, CallId, Diagnostic, Entry, EntryId, History, Note, NoteKind, Repair, RequestSettings,
-    Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult, UserMessage,
-    UserPart,
+    AssistantPart, CallId, ContentPart, Diagnostic, Entry, EntryId, History, Note, NoteKind, Repair,
+    RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
+    UserMessage, UserPart,
 };
 
 /// A recorded request as the harness would hold it.
@@ -55,6 +55,16 @@ pub enum ImportError {
         /// Its role.
         role: String,
     },
+}
+
+/// A part of a user's message as a part of a result.
+pub(crate) fn content_part(part: UserPart) -> Option<ContentPart> {
+    match part {
+        UserPart::Text(text) => Some(ContentPart::Text(text)),
+        UserPart::File(file) => Some(ContentPart::File(file)),
+        UserPart::Provider(part) => Some(ContentPart::Provider(part)),
+        _ => None,
+    }
 }
 
 /// Groups what was said into entries: a call and its result become one step, whatever stands between them.

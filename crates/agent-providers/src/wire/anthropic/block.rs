@@ -11,7 +11,7 @@ use crate::classify::protocol;
 use crate::names::ToolNames;
 use crate::wire::Json;
 use crate::wire::json::{
-    Fields, Joiner, Loose, object, others, quoted, raw_or_wrapped, replaced, text_or_raw,
+    Fields, Joiner, Loose, object, others, quoted, raw_or_wrapped, received, replaced, text_or_raw,
 };
 
 /// What a block is read with.
@@ -155,7 +155,7 @@ impl Block {
                 Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
             }
             kind => {
-                let start = sound_raw(raw.text, raw.lone);
+                let start = received(raw.text, raw.lone);
                 Kind::Other { kind: kind.to_owned(), start, input: None, merged: Vec::new() }
             }
         };
@@ -181,7 +181,7 @@ impl Block {
                 push_text(out, index, new);
             }
             ("citations_delta", Kind::Text { citations, .. }) => {
-                citations.extend(delta.citation.map(|citation| sound_raw(citation.get(), raw.lone)));
+                citations.extend(delta.citation.map(|citation| received(citation.get(), raw.lone)));
             }
             ("thinking_delta", Kind::Thinking { text, .. }) => {
                 let new = self.joiner.join(delta.thinking.as_str(), raw.lone);
@@ -294,7 +294,7 @@ fn thinking_part(provider: &str, text: String, signature: String) -> Done {
 /// The fields of a call that have no other place, as received.
 fn call_data(raw: &Json<'_>, provider: &str) -> Option<ProviderData> {
     let rest = others(&Fields::read(raw.text)?, &CALL_FIELDS)?;
-    let json = RawJson::parse(sound_raw(&rest, raw.lone)).ok()?;
+    let json = RawJson::parse(received(&rest, raw.lone)).ok()?;
     Some(ProviderData { provider: provider.to_owned(), json })
 }
 
@@ -317,7 +317,7 @@ fn merge(start: &str, merged: &mut Vec<(String, String)>, raw: &Json<'_>) {
             Some((_, value)) => value.clone(),
             None => begun.get(&key).map_or_else(String::new, |raw| raw.get().to_owned()),
         };
-        let value = appended(&before, &sound_raw(value.get(), raw.lone));
+        let value = appended(&before, &received(value.get(), raw.lone));
         match known.and_then(|at| merged.get_mut(at)) {
             Some((_, old)) => *old = value,
             None => merged.push((key.into_owned(), value)),
@@ -334,12 +334,7 @@ fn appended(before: &str, new: &str) -> String {
 
 fn items(list: &RawValue, lone: bool) -> Result<Vec<String>, serde_json::Error> {
     let all: Vec<&RawValue> = serde_json::from_str(list.get())?;
-    Ok(all.into_iter().map(|raw| sound_raw(raw.get(), lone)).collect())
-}
-
-/// Received bytes; only stand-ins for halves of surrogate pairs are replaced.
-fn sound_raw(raw: &str, lone: bool) -> String {
-    if lone { Joiner::default().join(raw, true) } else { raw.to_owned() }
+    Ok(all.into_iter().map(|raw| received(raw.get(), lone)).collect())
 }
 
 /// Fields of a call that are told in other ways; a cache marker is of one request only.

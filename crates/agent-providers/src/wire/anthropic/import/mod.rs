@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 
 use super::block::{Block, Closed, Done, Reading};
 use crate::names::ToolNames;
-use crate::wire::import::{Grouping, ImportError, Imported};
+use crate::wire::import::{Grouping, ImportError, Imported, content_part};
 use crate::wire::json::{mended, object, quoted, text_or_raw, without};
 use crate::wire::{Dialect, Json};
-use wire::{MARKER, WireBlock, WireChoice, WireMessage, WireRequest, WireTool, card, content, part};
+use wire::{MARKER, WireBlock, WireChoice, WireMessage, WireRequest, WireTool, card, part};
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
 pub(crate) fn import(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
@@ -114,7 +114,7 @@ impl Importer<'_> {
             Some(words) if is_error => ToolOutput::error(words.join("\n")),
             Some(words) if words.len() < 2 => ToolOutput::text(words.concat()),
             _ => {
-                let output = ToolOutput::Content(inner.into_iter().filter_map(content).collect());
+                let output = ToolOutput::Content(inner.into_iter().filter_map(content_part).collect());
                 if is_error {
                     self.leave_out("messages", "what is no text in the result of a failed call");
                 }

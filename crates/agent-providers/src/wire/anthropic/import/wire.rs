@@ -1,8 +1,8 @@
 //! The fields of a recorded request, read leniently, and what single ones mean.
 
 use agent_core::{
-    CardError, ContentPart, FilePart, FileSource, ProviderData, ProviderPart, RawJson, Text, ToolCard,
-    ToolChoice, UserPart,
+    CardError, FilePart, FileSource, ProviderData, ProviderPart, RawJson, Text, ToolCard, ToolChoice,
+    UserPart,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -185,15 +185,6 @@ fn file(block: &WireBlock<'_>, provider: &str, raw: &str) -> Option<FilePart> {
     };
     let name = Some(block.title.as_str().to_owned()).filter(|title| !title.is_empty());
     Some(FilePart { media_type: media.to_owned(), source: bytes, name })
-}
-
-pub(super) fn content(part: UserPart) -> Option<ContentPart> {
-    match part {
-        UserPart::Text(text) => Some(ContentPart::Text(text)),
-        UserPart::File(file) => Some(ContentPart::File(file)),
-        UserPart::Provider(part) => Some(ContentPart::Provider(part)),
-        _ => None,
-    }
 }
 
 /// A cache marker is of one request only.
