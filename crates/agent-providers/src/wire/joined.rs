@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::form::{Cx, Form, Run};
 use super::marks::{Splice, Unmarkable};
+use super::strangers::note_left_out;
 
 /// What was rendered so far, as a list of buffers that bodies share.
 #[derive(Debug)]
@@ -175,10 +176,10 @@ impl<F: Form> Joined<F> {
             Rendered::Continue => return,
         };
         self.has_summary |= matches!(piece, Rendered::Summary { .. });
-        let remembered = self
-            .segments
-            .entry(key)
-            .or_insert_with(|| Remembered { runs: form.runs(piece, cx), used: self.round });
+        let remembered = self.segments.entry(key).or_insert_with(|| {
+            note_left_out(piece, cx);
+            Remembered { runs: form.runs(piece, cx), used: self.round }
+        });
         remembered.used = self.round;
         match step_of(piece) {
             None if self.is_awaiting() => self.waiting.push((key, entry)),

@@ -17,6 +17,7 @@ pub mod openai_chat;
 mod openai_responses;
 mod opening;
 pub(crate) mod schema;
+mod strangers;
 pub(crate) mod tail;
 mod transcript;
 pub(crate) mod words;

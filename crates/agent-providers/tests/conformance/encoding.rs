@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    CacheProfile, Encoded, Encoder, Entry, History, Mark, MarkPoint, ModelProfile, ModelRequest, Note,
-    NoteKind, ProviderData, RawJson, RequestSettings, SystemBlock, Text, ToolCard, ToolChoice, Ttl,
-    UserMessage,
+    AssistantPart, AssistantText, CacheProfile, CallId, Encoded, Encoder, Entry, History, Mark, MarkPoint,
+    ModelProfile, ModelRequest, Note, NoteKind, ProviderData, RawJson, Reasoning, RequestSettings, Response,
+    Seal, StepRecord, SystemBlock, Text, ToolCall, ToolCard, ToolChoice, ToolInput, ToolOutput, ToolResult,
+    Ttl, UserMessage,
 };
 use agent_providers::{Dialect, ToolNames, WireFormat, encoder};
 use proptest::prelude::*;
@@ -119,6 +120,48 @@ fn a_model_nobody_knows_is_told_of_in_each_request() {
         }
         let diagnostics = ask.encode(&mut *fresh(format, true), &log, true).diagnostics;
         assert!(diagnostics.iter().all(|told| told.what != "model"), "{format:?}: {diagnostics:?}");
+    }
+}
+
+/// Thinking, words and a call, with what this provider sealed and attached.
+fn sealed_by(provider: &str) -> Entry {
+    let json = RawJson::parse(r#"{"odd":1.0}"#).unwrap();
+    let data = Some(ProviderData { provider: provider.into(), json });
+    let seal = Seal::Signature { provider: provider.into(), value: "c2VhbA==".into() };
+    let thought = Reasoning { text: "hm".into(), seal: Some(seal) };
+    let words = AssistantText { text: Text::new("go").unwrap(), data: data.clone() };
+    let id = CallId::new(format!("call_{provider}")).unwrap();
+    let call = ToolCall { id: id.clone(), name: "look".into(), input: ToolInput::finished(""), data };
+    let parts =
+        vec![AssistantPart::Reasoning(thought), AssistantPart::Text(words), AssistantPart::ToolCall(call)];
+    let result = ToolResult { call: id, output: ToolOutput::text("seen") };
+    Entry::Step(StepRecord::new(Response::of(parts), vec![result]).unwrap())
+}
+
+#[test]
+fn what_only_another_provider_understands_is_told_of_once() {
+    for format in WireFormat::ALL {
+        let dialect = Dialect::from(format);
+        let ask = Ask::of(&mut Dice::new(Vec::new()));
+        let told = |log: &History| {
+            let diagnostics = ask.encode(&mut *fresh(format, true), log, true).diagnostics;
+            let of_parts = diagnostics.into_iter().filter(|told| told.what.starts_with("assistant."));
+            of_parts.map(|told| format!("{}: {}", told.what, told.why)).collect::<Vec<_>>()
+        };
+        let mut log = History::new();
+        log.push(Entry::User(UserMessage::text("go").unwrap())).unwrap();
+        log.push(sealed_by(&dialect.provider)).unwrap();
+        assert_eq!(told(&log), [""; 0], "{format:?}");
+        log.push(sealed_by("elsewhere")).unwrap();
+        log.push(sealed_by("nowhere")).unwrap();
+        let expect = ["elsewhere", "nowhere"].map(|name| {
+            [
+                format!("assistant.reasoning: thinking that {name} sealed means nothing to this provider"),
+                format!("assistant.words: what {name} attached to words means nothing to this provider"),
+                format!("assistant.calls: what {name} attached to calls means nothing to this provider"),
+            ]
+        });
+        assert_eq!(told(&log), expect.concat(), "{format:?}");
     }
 }
 

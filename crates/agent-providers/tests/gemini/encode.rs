@@ -84,14 +84,14 @@ fn the_first_call_of_another_model_says_that_it_is_not_signed() {
             ),
         ]
     };
-    let sent = contents("gemini-3-flash", entries(), &[]);
+    let sent = contents("gemini-3-flash", entries(), &["assistant.calls"]);
     let (first, second) = sent.split_once(r#"{"functionCall":{"name":"look","args":{}}}"#).unwrap();
     assert!(first.ends_with(
         r#"{"functionCall":{"name":"look","args":{}},"thoughtSignature":"skip_thought_signature_validator"},"#
     ));
     assert!(!second.contains("Signature") && !sent.contains("theirs") && !sent.contains(r#""id""#), "{sent}");
     assert!(
-        !contents("gemini-2.5-flash", entries(), &[]).contains("Signature"),
+        !contents("gemini-2.5-flash", entries(), &["assistant.calls"]).contains("Signature"),
         "older models check nothing"
     );
 }
@@ -114,7 +114,7 @@ fn what_others_sealed_or_said_in_their_own_way_is_not_sent() {
     let sent = contents(
         "gemini-3-flash",
         vec![user("go"), step(parts, vec![])],
-        &["assistant.provider_part", "messages"],
+        &["assistant.reasoning", "assistant.provider_part", "messages"],
     );
     assert_eq!(
         sent.split_once(r#"{"role":"model","parts":["#).unwrap().1,

@@ -65,7 +65,7 @@ fn one_message_holds_all_that_a_model_said() {
         user("and then?"),
         step(vec![], vec![]),
     ];
-    insta::assert_snapshot!(messages(entries, &["assistant.provider_part"]), @r#"{"role":"user","content":"go"},{"role":"assistant","content":"I look.","thinking":"hm","tool_calls":[{"type":"function","function":{"name":"look","arguments":{"z":1.0,"a":12345678901234567890}}},{"id":"own","type":"function","function":{"name":"notes_add_e1253ccd","arguments":{"invalid_json":"[1]"}}}]},{"role":"tool","tool_name":"look","content":"seen"},{"role":"tool","tool_name":"notes_add_e1253ccd","tool_call_id":"own","content":"no"},{"role":"user","content":"and then?"},{"role":"assistant","content":"(no content)"}"#);
+    insta::assert_snapshot!(messages(entries, &["assistant.reasoning", "assistant.provider_part"]), @r#"{"role":"user","content":"go"},{"role":"assistant","content":"I look.","thinking":"hm","tool_calls":[{"type":"function","function":{"name":"look","arguments":{"z":1.0,"a":12345678901234567890}}},{"id":"own","type":"function","function":{"name":"notes_add_e1253ccd","arguments":{"invalid_json":"[1]"}}}]},{"role":"tool","tool_name":"look","content":"seen"},{"role":"tool","tool_name":"notes_add_e1253ccd","tool_call_id":"own","content":"no"},{"role":"user","content":"and then?"},{"role":"assistant","content":"(no content)"}"#);
 }
 
 #[test]

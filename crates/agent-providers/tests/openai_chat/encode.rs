@@ -125,9 +125,10 @@ fn markers_stand_on_parts_where_the_provider_takes_them() {
 fn thinking_goes_back_to_the_provider_that_wants_it() {
     let check = |provider: &'static str, part: AssistantPart, expect: &str| {
         let log = history(vec![user("go"), step(vec![part, words("hi")], vec![]), user("on")]);
-        let sent = Ask::bare(provider).text(&log);
+        let (sent, notes) = Ask::bare(provider).told(&log);
         let said = sent.split(r#"{"role":""#).nth(2).unwrap();
         assert_eq!(said, expect, "{provider}");
+        assert!(notes.iter().all(|told| told.why.contains(" sealed means nothing")), "{notes:?}");
     };
     let plain = r#"assistant","content":"hi"},"#;
     check("openai-chat", thought("hm"), plain);
@@ -400,8 +401,9 @@ fn parts_of_others_are_left_out_with_a_word() {
     ]);
     let (sent, notes) = Ask::bare("openai-chat").told(&log);
     assert!(sent.contains(r#"{"role":"assistant","content":"hi"}"#), "{sent}");
-    assert_eq!(notes.len(), 1);
-    assert!(notes[0].why.contains("means nothing to this provider"), "{notes:?}");
+    let what: Vec<&str> = notes.iter().map(|told| told.what.as_str()).collect();
+    assert_eq!(what, ["assistant.words", "assistant.provider_part"]);
+    assert!(notes.iter().all(|told| told.why.contains("means nothing to this provider")), "{notes:?}");
 }
 
 #[test]
