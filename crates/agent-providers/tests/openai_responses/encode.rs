@@ -43,7 +43,7 @@ fn a_whole_request() {
     {"type":"function","name":"notes_add_e1253ccd","parameters":{"properties":{},"type":"object"},"strict":false}],"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
     {"type":"input_text","text":"Be kind."}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},
+    {"type":"message","role":"assistant","content":"ok"},
     {"type":"function_call","call_id":"a","name":"look","arguments":"{}"},
     {"type":"function_call","call_id":"b","name":"notes_add_e1253ccd","arguments":"{\"z\":1.0,\"a\":2}"},
     {"type":"function_call_output","call_id":"a","output":"seen"},
@@ -65,7 +65,7 @@ fn a_summary_stands_for_what_it_covers() {
     .unwrap();
     insta::assert_snapshot!(Ask::bare().input(&log).replace("},{", "},\n{"), @r#"
     [{"type":"message","role":"user","content":[{"type":"input_text","text":"The conversation so far was summarised to save space. The summary follows."}]},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"We looked."}]},
+    {"type":"message","role":"assistant","content":"We looked."},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"Continue."}]}]
     "#);
 }
@@ -185,7 +185,7 @@ fn check_ids(provider: &str, parts: Vec<AssistantPart>, strip: bool, expect: &st
     let profile = ModelProfile { provider: provider.into(), ..model() };
     let sent = input(&text(&Ask::bare().encode(&mut *encoder_of(profile), &log).request.body));
     let items: Vec<serde_json::Value> = serde_json::from_str(&sent).unwrap();
-    let is_said = |item: &&serde_json::Value| item["role"] != "user" && item["content"][0]["text"] != "s";
+    let is_said = |item: &&serde_json::Value| item["role"] != "user" && item["content"] != "s";
     let ids = items.iter().filter(is_said).map(|item| item["id"].as_str().unwrap_or("-"));
     assert_eq!(ids.collect::<Vec<_>>().join(" "), expect, "{sent}");
     assert_eq!(sent.matches("final_answer").count(), sent.matches("said").count(), "the phase stays");
@@ -226,7 +226,7 @@ fn parts_of_one_message_are_one_item_again() {
     {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},
     {"type":"output_text","text":"b"}],"id":"m_1","phase":"final_answer"},
     {"type":"message","role":"assistant","content":[{"type":"output_text","text":"c"}],"id":"m_2","phase":"final_answer"},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"d"}]}]
+    {"type":"message","role":"assistant","content":"d"}]
     "#);
 }
 
@@ -337,7 +337,7 @@ fn markers_stand_on_parts_of_the_content() {
     [{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
     {"type":"input_text","text":"Be kind.","prompt_cache_breakpoint":{"mode":"explicit"}}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},
+    {"type":"message","role":"assistant","content":"ok"},
     {"type":"function_call","call_id":"a","name":"look","arguments":"{}"},
     {"type":"function_call","call_id":"b","name":"notes_add_e1253ccd","arguments":"{\"z\":1.0,\"a\":2}"},
     {"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"seen"}]},

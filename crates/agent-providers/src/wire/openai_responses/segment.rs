@@ -211,7 +211,8 @@ impl Items {
             self.open = Some(said);
         }
         if let Some(open) = &mut self.open {
-            open.push(text, &Said::part_of(data));
+            let part = if has_ids { Said::part_of(data) } else { String::new() };
+            open.push(text, &part);
         }
         self.thinking = 0;
     }
