@@ -4,6 +4,7 @@
 
 pub mod anthropic;
 pub(crate) mod base64;
+pub(crate) mod choice;
 mod dialect;
 mod encoder;
 pub(crate) mod form;
@@ -11,11 +12,13 @@ pub mod gemini;
 mod import;
 mod joined;
 pub(crate) mod json;
+mod limits;
 mod marks;
 pub mod ollama;
 pub mod openai_chat;
 mod openai_responses;
 mod opening;
+pub(crate) mod parts;
 pub(crate) mod schema;
 pub(crate) mod tail;
 mod transcript;

@@ -1,12 +1,11 @@
 //! Pieces of the conversation as content blocks: encoded once, spliced where a cache marker may stand.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use agent_core::{
     AssistantPart, AssistantText, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
-    ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolInput, ToolOutput,
-    ToolResult, Trim, UserPart,
+    ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult,
+    Trim, UserPart,
 };
 use bytes::Bytes;
 
@@ -15,7 +14,8 @@ use crate::names::wire_id;
 use crate::wire::base64::decoded_text;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound, write};
-use crate::wire::words::{clipped, label};
+use crate::wire::parts::{clipped_file, clipped_part};
+use crate::wire::words::{clipped, object_input};
 
 /// Who speaks, or how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl Renderer<'_, '_> {
             Message::User(said) => said.parts().iter().for_each(|part| match part {
                 UserPart::Text(words) => blocks.text(words.as_str()),
                 UserPart::File(file) => self.file(&mut blocks, file),
-                UserPart::Provider(part) => self.provider(&mut blocks, part),
-                _ => self.leave_out("message.part", NO_FORM),
+                UserPart::Provider(part) => self.provider("message.part", &mut blocks, part),
+                _ => self.cx.no_form("message.part"),
             }),
             Message::Note(words) => blocks.text(words),
             Message::Summary(words) => blocks.text(words.as_str()),
@@ -119,13 +119,10 @@ impl Renderer<'_, '_> {
                 AssistantPart::Reasoning(_) => {}
                 AssistantPart::ToolCall(call) => self.call(blocks, call),
                 AssistantPart::Provider(part) if server_use(part).is_some_and(|id| lost.contains(&id)) => {
-                    self.leave_out(
-                        "assistant.provider_part",
-                        &format!("the result of a {:?} block never came", part.kind),
-                    )
+                    self.cx.note(OF_MODEL, format!("the result of a {:?} block never came", part.kind))
                 }
-                AssistantPart::Provider(part) => self.provider(blocks, part),
-                _ => self.leave_out("assistant.part", NO_FORM),
+                AssistantPart::Provider(part) => self.provider(OF_MODEL, blocks, part),
+                _ => self.cx.no_form("assistant.part"),
             }
         }
     }
@@ -151,7 +148,7 @@ impl Renderer<'_, '_> {
             out.extend_from_slice(br#","name":"#);
             write(out, self.cx.names.wire(&call.name).as_ref());
             out.extend_from_slice(br#","input":"#);
-            out.extend_from_slice(input(&call.input).as_bytes());
+            out.extend_from_slice(object_input(&call.input).as_bytes());
             let more = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default();
             for (key, raw) in more.0.iter().filter(|(key, _)| !CALL_FIELDS.contains(&key.as_ref())) {
                 out.extend_from_slice(format!(",{}:{}", quoted(key), sound(raw.get())).as_bytes());
@@ -161,16 +158,10 @@ impl Renderer<'_, '_> {
     }
 
     /// A block that only its provider understands, as it was received.
-    fn provider(&mut self, blocks: &mut Blocks, part: &ProviderPart) {
-        if part.provider == self.cx.profile.provider && part.raw.is_object() {
+    fn provider(&mut self, what: &str, blocks: &mut Blocks, part: &ProviderPart) {
+        if let Some(raw) = self.cx.own(what, part) {
             self.needs.block(part);
-            blocks.block(is_markable(&part.kind), |out| {
-                out.extend_from_slice(sound(part.raw.get()).as_bytes());
-            });
-        } else {
-            let ProviderPart { kind, provider, .. } = part;
-            let why = format!("a {kind:?} block of {provider} means nothing to this provider");
-            self.leave_out("assistant.provider_part", &why);
+            blocks.block(is_markable(&part.kind), |out| out.extend_from_slice(raw.as_bytes()));
         }
     }
 
@@ -208,20 +199,21 @@ impl Renderer<'_, '_> {
         });
     }
 
-    /// The blocks inside a result. A clipped file is gone whole: half of one is of no use.
+    /// The blocks inside a result.
     fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> Vec<u8> {
         let mut blocks = Blocks::default();
         for part in parts {
             match part {
                 ContentPart::Text(text) => blocks.text(&clipped(text.as_str(), clip)),
-                ContentPart::File(file) => match (&file.source, clip) {
-                    (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
-                        blocks.text(&format!("[{}, {} bytes removed]", label(file), data.len()));
-                    }
-                    _ => self.file(&mut blocks, file),
+                ContentPart::File(file) => match clipped_file(file, clip) {
+                    Some(words) => blocks.text(&words),
+                    None => self.file(&mut blocks, file),
                 },
-                ContentPart::Provider(part) => self.provider(&mut blocks, part),
-                _ => self.leave_out("tool_result.part", NO_FORM),
+                ContentPart::Provider(part) => match clipped_part(part, clip) {
+                    Some(words) => blocks.text(&words),
+                    None => self.provider("tool_result.part", &mut blocks, part),
+                },
+                _ => self.cx.no_form("tool_result.part"),
             }
         }
         [b"[", &*blocks.run(Role::User).bytes, b"]"].concat()
@@ -265,15 +257,8 @@ impl Renderer<'_, '_> {
                 }
                 out.push(b'}');
             }),
-            Err(why) => {
-                blocks.text(&format!("[{}: not sent, {why}]", label(file)));
-                self.leave_out("file", &format!("{} was named in words: {why}", label(file)));
-            }
+            Err(why) => blocks.text(&self.cx.not_sent(file, why)),
         }
-    }
-
-    fn leave_out(&mut self, what: &str, why: &str) {
-        self.cx.note(what, why);
     }
 }
 
@@ -338,16 +323,6 @@ fn thinking(blocks: &mut Blocks, Reasoning { text, seal }: &Reasoning, ours: &st
             out.push(b'}');
         }),
         Some(_) | None => {}
-    }
-}
-
-/// The input of a call, byte for byte; what is no JSON object is wrapped into one, since the wire takes no other.
-fn input(input: &ToolInput) -> Cow<'_, str> {
-    match input {
-        ToolInput::Json(json) if json.is_object() => sound(json.get()),
-        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
-            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
-        }
     }
 }
 
@@ -420,24 +395,6 @@ const FILE_KINDS: [&str; 3] = ["container_upload", "document", "image"];
 pub(super) const COMPACTION: &str = "compact-2026-09-04";
 /// One made smaller by itself, as the request allows.
 pub(super) const COMPACTION_EDIT: &str = "compact-2026-01-12";
-const NO_FORM: &str = "this kind of part has no form on this wire";
+const OF_MODEL: &str = "assistant.provider_part";
 /// Stands in for a message without content.
 const NO_CONTENT: &str = "(no content)";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inputs_are_objects() {
-        let check = |given: ToolInput, expect: &str| assert_eq!(input(&given), expect);
-        check(
-            ToolInput::finished(r#"{ "b":1.0,"a":12345678901234567890 }"#),
-            r#"{ "b":1.0,"a":12345678901234567890 }"#,
-        );
-        check(ToolInput::finished("[1]"), r#"{"invalid_json":"[1]"}"#);
-        check(ToolInput::finished("{\"a"), r#"{"invalid_json":"{\"a"}"#);
-        check(ToolInput::cut(""), r#"{"invalid_json":""}"#);
-        check(ToolInput::finished(r#"{"a":"\ud83d"}"#), "{\"a\":\"\u{fffd}\"}");
-    }
-}
