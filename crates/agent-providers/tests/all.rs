@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod chat_corpus;
 #[cfg(test)]
+mod choice;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod corpus;

@@ -9,7 +9,7 @@ use agent_core::{
 use agent_providers::openai_chat::Quirks;
 use agent_providers::{Dialect, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response};
 
-use crate::support::{files, printed, read, stream};
+use crate::support::{files, read, stream};
 
 type Events = Vec<Result<ModelEvent, ModelError>>;
 
@@ -44,16 +44,6 @@ pub(crate) fn response(name: &str) -> Response {
         builder.take(&event.unwrap());
     }
     builder.finish().unwrap()
-}
-
-#[test]
-fn chat_fixtures_decode_as_expected() {
-    for (name, bytes) in fixtures() {
-        let stem = name.rsplit_once('.').unwrap().0;
-        let expect = String::from_utf8(read(&folder().join(format!("{stem}.expect.json")))).unwrap();
-        let decoded = decode_response(&dialect(), &[bytes], &ResponseHead::unknown());
-        assert_eq!(printed(&decoded), expect.trim_end(), "{name}");
-    }
 }
 
 #[test]

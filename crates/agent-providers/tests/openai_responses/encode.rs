@@ -240,6 +240,26 @@ fn what_belongs_to_others_is_not_sent() {
     assert_eq!(encoded.diagnostics.len(), 1, "{:?}", encoded.diagnostics);
 }
 
+#[test]
+fn parts_that_our_types_do_not_have_go_back_as_they_came() {
+    let parts = concat!(
+        r#"{"type":"input_image","image_url":"https://a.example/b","detail":"high"},"#,
+        r#"{"type":"hologram","n":1.0,"deep":12345678901234567890}"#
+    );
+    let call = r#"{"type":"function_call","call_id":"a","name":"look","arguments":"{}"}"#;
+    let body = format!(
+        r#"{{"input":[{{"role":"user","content":[{parts}]}},{call},{{"type":"function_call_output","call_id":"a","output":[{parts}]}}]}}"#
+    );
+    let log = import_request(&openai(), body.as_bytes()).unwrap().history;
+    let encoded = Ask::bare().fresh(&log);
+    assert_eq!((text(&encoded.request.body).matches(parts).count(), encoded.diagnostics), (2, vec![]));
+    let other = ModelProfile { provider: "xai".into(), ..model() };
+    let encoded = Ask::bare().encode(&mut *encoder_of(other), &log);
+    assert!(!text(&encoded.request.body).contains("hologram"));
+    let notes: Vec<&str> = encoded.diagnostics.iter().map(|note| note.what.as_str()).collect();
+    assert_eq!(notes, ["message.part", "message.part", "tool_result.part", "tool_result.part"]);
+}
+
 fn file(media: &str, source: FileSource, name: Option<&str>) -> FilePart {
     FilePart { media_type: media.into(), source, name: name.map(str::to_owned) }
 }
