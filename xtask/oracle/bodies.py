@@ -24,7 +24,11 @@ from pydantic import TypeAdapter, ValidationError
 
 # What the types of a client refuse and its service takes: format, the fault as told below, and the reason.
 KNOWN = [
-    ("anthropic", r"^temperature: Extra inputs", "this client has dropped it, older models take it; profiles say which do not"),
+    (
+        "anthropic",
+        r"^(temperature|top_p|top_k): Extra inputs",
+        "this client has dropped all sampling, older models take it; profiles say which do not",
+    ),
     ("openai-responses", r"\.detail: Field required$", "the client's own words call `auto` the default"),
     (
         "openai-responses",

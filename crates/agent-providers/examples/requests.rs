@@ -7,10 +7,10 @@ use std::error::Error;
 use std::io::Write;
 
 use agent_core::{
-    AssistantPart, CallId, ContentPart, Effort, Entry, FilePart, FileSource, History, ModelProfile,
-    ModelRequest, Note, NoteKind, RawJson, Reasoning, RequestSettings, Response, Seal, ServiceTier,
-    StepRecord, SystemBlock, Text, Thinking, ToolCall, ToolCard, ToolChoice, ToolInput, ToolOutput,
-    ToolResult, UserMessage, UserPart,
+    AssistantPart, AssistantText, CallId, ContentPart, Effort, Entry, FilePart, FileSource, History,
+    ModelProfile, ModelRequest, Note, NoteKind, ProviderData, RawJson, Reasoning, RequestSettings, Response,
+    Seal, ServiceTier, StepRecord, SystemBlock, Text, Thinking, ToolCall, ToolCard, ToolChoice, ToolInput,
+    ToolOutput, ToolResult, UserMessage, UserPart,
 };
 use agent_providers::{Dialect, ToolNames, WireFormat, encoder};
 
@@ -42,7 +42,14 @@ fn bodies(dialect: &Dialect, out: &mut dyn Write) -> Done<()> {
         print(dialect, (name, &history), (settings, ToolChoice::Auto), true, out)?;
     }
     let named = ToolChoice::Tool("harbour.tide".into());
-    for (name, choice) in [("required", ToolChoice::Required), ("none", ToolChoice::None), ("named", named)] {
+    let allowed = |required| ToolChoice::Allowed { tools: vec!["harbour.tide".into()], required };
+    for (name, choice) in [
+        ("required", ToolChoice::Required),
+        ("none", ToolChoice::None),
+        ("named", named),
+        ("allowed", allowed(false)),
+        ("one of the allowed", allowed(true)),
+    ] {
         print(dialect, (name, &history), (RequestSettings::default(), choice), false, out)?;
     }
     Ok(())
@@ -167,8 +174,11 @@ fn thinking(provider: &str) -> Done<Entry> {
         _ => Seal::Signature { provider: mine, value: "c2lnbmVk".into() },
     };
     let thought = AssistantPart::Reasoning(Reasoning { text: "The moon pulls.".into(), seal: Some(seal) });
-    let said =
-        vec![thought, words("The moon.")?, call("a6", "boat_log", r#"{"z":1.0,"a":12345678901234567890}"#)?];
+    // Words as the Responses format gives them: with the id that goes back beside the thinking.
+    let json = RawJson::parse(r#"{"id":"msg_1","status":"completed"}"#)?;
+    let data = (provider == "openai-responses").then(|| ProviderData { provider: provider.to_owned(), json });
+    let answer = AssistantPart::Text(AssistantText { text: text("The moon.")?, data });
+    let said = vec![thought, answer, call("a6", "boat_log", r#"{"z":1.0,"a":12345678901234567890}"#)?];
     step(said, vec![ToolOutput::text("two boats")])
 }
 

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod anthropic;
 #[cfg(test)]
+mod choice;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod errors;

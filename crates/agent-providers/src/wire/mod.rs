@@ -4,6 +4,7 @@
 
 mod anthropic;
 pub(crate) mod base64;
+pub(crate) mod choice;
 mod dialect;
 mod encoder;
 pub(crate) mod form;
@@ -11,11 +12,13 @@ mod gemini;
 mod import;
 mod joined;
 pub(crate) mod json;
+mod limits;
 mod marks;
 mod ollama;
 pub mod openai_chat;
 mod openai_responses;
 mod opening;
+pub(crate) mod parts;
 pub(crate) mod schema;
 mod strangers;
 pub(crate) mod tail;

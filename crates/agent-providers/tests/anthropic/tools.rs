@@ -93,7 +93,7 @@ fn a_tool_that_cannot_be_sent_costs_no_other() {
     let only = Ask { tools: vec![bad()], choice: ToolChoice::Tool("bad".into()), ..Ask::default() };
     let (sent, notes) = list(&only);
     assert!(sent.is_empty() && !only.text(&talk()).contains("tool_choice"));
-    assert_eq!(notes[1], "the tool is not among the tools of the request; the model decides");
+    assert_eq!(notes[1], "the tool is not among the tools that are sent; the model decides");
 }
 
 #[test]

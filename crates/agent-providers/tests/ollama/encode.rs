@@ -94,6 +94,9 @@ fn files_are_sent_or_named() {
     check("image/png", bytes(), true, r#"{"role":"user","content":"","images":["AA=="]}"#);
     check("image/png", bytes(), false, "not sent, the model does not see images");
     check("application/pdf", bytes(), true, "not sent, only images are taken");
+    let words = FileSource::Base64("YSBjdXA=".into());
+    check("text/plain", words, true, r#"{"role":"user","content":"a cup"}"#);
+    check("text/plain", FileSource::Url("https://a/b".into()), true, "not sent, only images are taken");
     check(
         "image/png",
         FileSource::Url("https://a/b".into()),

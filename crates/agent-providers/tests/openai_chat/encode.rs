@@ -409,6 +409,49 @@ fn parts_of_others_are_left_out_with_a_word() {
 }
 
 #[test]
+fn parts_that_our_types_do_not_have_go_back_as_they_came() {
+    let parts = concat!(
+        r#"{"type":"image_url","image_url":{"url":"https://a.example/b","detail":"high"}},"#,
+        r#"{"type":"file","file":{"file_id":"f","filename":"a.pdf"}},"#,
+        r#"{"type":"hologram","n":1.0,"deep":12345678901234567890}"#
+    );
+    let calls = r#"[{"id":"call_a","type":"function","function":{"name":"look","arguments":"{}"}}]"#;
+    let body = format!(
+        r#"{{"model":"m","messages":[{{"role":"user","content":[{parts}]}},{{"role":"assistant","content":null,"tool_calls":{calls}}},{{"role":"tool","tool_call_id":"call_a","content":[{parts}]}}]}}"#
+    );
+    let imported = import_request(&WireFormat::OpenAiChat.into(), body.as_bytes()).unwrap();
+    assert_eq!(imported.diagnostics, []);
+    let mut log = imported.history;
+    assert_eq!(Ask::bare("openai-chat").text(&log).matches(parts).count(), 2, "as they came, in both places");
+    let (sent, notes) = Ask::bare("groq").told(&log);
+    assert!(!sent.contains("hologram"), "{sent}");
+    let notes: Vec<&str> = notes.iter().map(|note| note.what.as_str()).collect();
+    assert_eq!(notes, [["message.part"; 3], ["tool_result.part"; 3]].concat());
+    log.push(user("on")).unwrap();
+    let cleared = Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 60 };
+    log.push(Entry::Boundary(cleared)).unwrap();
+    let (sent, _) = Ask::bare("openai-chat").told(&log);
+    assert!(sent.contains("[image_url, 78 bytes removed]") && sent.contains(parts), "{sent}");
+}
+
+#[test]
+fn documents_of_text_are_sent_in_their_words() {
+    let document = |data: &str, name: Option<&str>| {
+        let (media_type, source) = ("text/csv".to_owned(), FileSource::Base64(data.into()));
+        FilePart { media_type, source, name: name.map(str::to_owned) }
+    };
+    let said = vec![UserPart::File(document("YSxi", None)), UserPart::File(document("Yw==", Some("c.csv")))];
+    let shown = ToolOutput::Content(vec![ContentPart::File(document("ZA==", None))]);
+    let log = history(vec![
+        Entry::User(UserMessage::new(said).unwrap()),
+        step(vec![call("call_a", "look", "{}")], vec![shown]),
+    ]);
+    let sent = Ask::bare("deepseek").text(&log);
+    assert!(sent.contains(r#"{"role":"user","content":"a,b\n\nc.csv:\nc"}"#), "{sent}");
+    assert!(sent.contains(r#""tool_call_id":"call_a","content":"d"}"#), "{sent}");
+}
+
+#[test]
 fn a_beginning_is_marked_where_the_provider_goes_on_with_it() {
     let check = |provider: &'static str, expect: &str| {
         let begun = AssistantText {

@@ -43,7 +43,7 @@ fn a_whole_request() {
     {"type":"function","name":"notes_add_e1253ccd","parameters":{"properties":{},"type":"object"},"strict":false}],"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
     {"type":"input_text","text":"Be kind."}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},
+    {"type":"message","role":"assistant","content":"ok"},
     {"type":"function_call","call_id":"a","name":"look","arguments":"{}"},
     {"type":"function_call","call_id":"b","name":"notes_add_e1253ccd","arguments":"{\"z\":1.0,\"a\":2}"},
     {"type":"function_call_output","call_id":"a","output":"seen"},
@@ -65,7 +65,7 @@ fn a_summary_stands_for_what_it_covers() {
     .unwrap();
     insta::assert_snapshot!(Ask::bare().input(&log).replace("},{", "},\n{"), @r#"
     [{"type":"message","role":"user","content":[{"type":"input_text","text":"The conversation so far was summarised to save space. The summary follows."}]},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"We looked."}]},
+    {"type":"message","role":"assistant","content":"We looked."},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"Continue."}]}]
     "#);
 }
@@ -185,7 +185,7 @@ fn check_ids(provider: &str, parts: Vec<AssistantPart>, strip: bool, expect: &st
     let profile = ModelProfile { provider: provider.into(), ..model() };
     let sent = input(&text(&Ask::bare().encode(&mut *encoder_of(profile), &log).request.body));
     let items: Vec<serde_json::Value> = serde_json::from_str(&sent).unwrap();
-    let is_said = |item: &&serde_json::Value| item["role"] != "user" && item["content"][0]["text"] != "s";
+    let is_said = |item: &&serde_json::Value| item["role"] != "user" && item["content"] != "s";
     let ids = items.iter().filter(is_said).map(|item| item["id"].as_str().unwrap_or("-"));
     assert_eq!(ids.collect::<Vec<_>>().join(" "), expect, "{sent}");
     assert_eq!(sent.matches("final_answer").count(), sent.matches("said").count(), "the phase stays");
@@ -226,7 +226,7 @@ fn parts_of_one_message_are_one_item_again() {
     {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},
     {"type":"output_text","text":"b"}],"id":"m_1","phase":"final_answer"},
     {"type":"message","role":"assistant","content":[{"type":"output_text","text":"c"}],"id":"m_2","phase":"final_answer"},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"d"}]}]
+    {"type":"message","role":"assistant","content":"d"}]
     "#);
 }
 
@@ -238,6 +238,26 @@ fn what_belongs_to_others_is_not_sent() {
     let encoded = Ask::bare().fresh(&log);
     assert!(!text(&encoded.request.body).contains("server_tool_use"));
     assert_eq!(encoded.diagnostics.len(), 1, "{:?}", encoded.diagnostics);
+}
+
+#[test]
+fn parts_that_our_types_do_not_have_go_back_as_they_came() {
+    let parts = concat!(
+        r#"{"type":"input_image","image_url":"https://a.example/b","detail":"high"},"#,
+        r#"{"type":"hologram","n":1.0,"deep":12345678901234567890}"#
+    );
+    let call = r#"{"type":"function_call","call_id":"a","name":"look","arguments":"{}"}"#;
+    let body = format!(
+        r#"{{"input":[{{"role":"user","content":[{parts}]}},{call},{{"type":"function_call_output","call_id":"a","output":[{parts}]}}]}}"#
+    );
+    let log = import_request(&openai(), body.as_bytes()).unwrap().history;
+    let encoded = Ask::bare().fresh(&log);
+    assert_eq!((text(&encoded.request.body).matches(parts).count(), encoded.diagnostics), (2, vec![]));
+    let other = ModelProfile { provider: "xai".into(), ..model() };
+    let encoded = Ask::bare().encode(&mut *encoder_of(other), &log);
+    assert!(!text(&encoded.request.body).contains("hologram"));
+    let notes: Vec<&str> = encoded.diagnostics.iter().map(|note| note.what.as_str()).collect();
+    assert_eq!(notes, ["message.part", "message.part", "tool_result.part", "tool_result.part"]);
 }
 
 fn file(media: &str, source: FileSource, name: Option<&str>) -> FilePart {
@@ -337,7 +357,7 @@ fn markers_stand_on_parts_of_the_content() {
     [{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
     {"type":"input_text","text":"Be kind.","prompt_cache_breakpoint":{"mode":"explicit"}}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
-    {"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},
+    {"type":"message","role":"assistant","content":"ok"},
     {"type":"function_call","call_id":"a","name":"look","arguments":"{}"},
     {"type":"function_call","call_id":"b","name":"notes_add_e1253ccd","arguments":"{\"z\":1.0,\"a\":2}"},
     {"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"seen"}]},

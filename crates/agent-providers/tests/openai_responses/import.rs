@@ -52,16 +52,29 @@ fn items_become_entries() {
     check(r#"[{"role":"system","content":[{"type":"input_text","text":"mind"}]}]"#, "", 0, 0);
     check(
         r#"[7,{"role":"user","content":[7,{"type":"hologram"},{"type":"input_text","text":" "}]}]"#,
-        "",
-        0,
-        3,
-    );
-    check(
-        r#"[{"role":"user","content":[{"type":"input_image","image_url":"u","detail":"high"}]}]"#,
         "u1",
         0,
-        1,
+        2,
     );
+}
+
+#[test]
+fn what_our_types_do_not_have_is_kept_for_its_provider() {
+    let check = |raw: &str, is_kept: bool| {
+        let marked = raw.replacen('{', r#"{"prompt_cache_breakpoint":{},"#, 1);
+        let imported = import(&format!(r#"{{"input":[{{"role":"user","content":[{marked}]}}]}}"#));
+        assert_eq!(imported.diagnostics, []);
+        let entry = serde_json::to_string(&imported.history.entries()[0]).unwrap();
+        assert_eq!(entry.contains("\"provider\":\"openai-responses\",\"kind\""), is_kept, "{entry}");
+        assert!(!is_kept || entry.contains(&format!("\"raw\":{raw}}}")), "{entry}");
+    };
+    check(r#"{"type":"input_image","image_url":"https://a.example/b","detail":"high"}"#, true);
+    check(r#"{"type":"input_image","image_url":"https://a.example/b","detail":"auto"}"#, false);
+    check(r#"{"type":"input_image","image_url":"https://a.example/b","file_id":"f"}"#, true);
+    check(r#"{"type":"input_image"}"#, true);
+    check(r#"{"type":"input_file","file_data":"AA==","filename":"a.pdf"}"#, true);
+    check(r#"{"type":"input_file","file_url":"https://a.example/b.pdf"}"#, false);
+    check(r#"{"type":"hologram","n":1.0,"deep":12345678901234567890}"#, true);
 }
 
 #[test]

@@ -130,13 +130,18 @@ fn complaint(items: &[Value]) -> Option<String> {
 }
 
 fn is_message(item: &Value) -> bool {
+    if let Some(words) = item["content"].as_str() {
+        return !words.trim().is_empty();
+    }
+    // A list of the model's is an item that the provider made, which has an id.
+    let is_known = item["role"] != "assistant" || (item["id"].is_string() && item["status"].is_string());
     let wanted = if item["role"] == "assistant" { "output_" } else { "input_" };
     let parts = item["content"].as_array().cloned().unwrap_or_default();
     let good = |part: &Value| {
         let text = part["text"].as_str().is_none_or(|text| !text.trim().is_empty());
         part["type"].as_str().is_some_and(|kind| kind.starts_with(wanted)) && text
     };
-    !parts.is_empty() && parts.iter().all(good)
+    is_known && !parts.is_empty() && parts.iter().all(good)
 }
 
 fn is_output(output: &Value) -> bool {
@@ -190,6 +195,9 @@ fn the_validator_complains() {
     };
     check(r#"[{"type":"message","role":"user","content":[]}]"#);
     check(r#"[{"type":"message","role":"user","content":[{"type":"output_text","text":"a"}]}]"#);
+    check(
+        r#"[{"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a"}]}]"#,
+    );
     check(r#"[{"type":"reasoning","encrypted_content":"e"}]"#);
     check(r#"[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]"#);
     check(r#"[{"type":"function_call_output","call_id":"a","output":"x"}]"#);

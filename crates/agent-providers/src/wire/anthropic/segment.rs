@@ -14,7 +14,8 @@ use crate::names::wire_id;
 use crate::wire::base64::decoded_text;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound, write};
-use crate::wire::words::{clipped, label, object_input};
+use crate::wire::parts::{clipped_file, clipped_part};
+use crate::wire::words::{clipped, object_input};
 
 /// Who speaks, or how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +86,8 @@ impl Renderer<'_, '_> {
             Message::User(said) => said.parts().iter().for_each(|part| match part {
                 UserPart::Text(words) => blocks.text(words.as_str()),
                 UserPart::File(file) => self.file(&mut blocks, file),
-                UserPart::Provider(part) => self.provider(&mut blocks, part),
-                _ => self.leave_out("message.part", NO_FORM),
+                UserPart::Provider(part) => self.provider("message.part", &mut blocks, part),
+                _ => self.cx.no_form("message.part"),
             }),
             Message::Note(words) => blocks.text(words),
             Message::Summary(words) => blocks.text(words.as_str()),
@@ -118,13 +119,10 @@ impl Renderer<'_, '_> {
                 AssistantPart::Reasoning(_) => {}
                 AssistantPart::ToolCall(call) => self.call(blocks, call),
                 AssistantPart::Provider(part) if server_use(part).is_some_and(|id| lost.contains(&id)) => {
-                    self.leave_out(
-                        "assistant.provider_part",
-                        &format!("the result of a {:?} block never came", part.kind),
-                    )
+                    self.cx.note(OF_MODEL, format!("the result of a {:?} block never came", part.kind))
                 }
-                AssistantPart::Provider(part) => self.provider(blocks, part),
-                _ => self.leave_out("assistant.part", NO_FORM),
+                AssistantPart::Provider(part) => self.provider(OF_MODEL, blocks, part),
+                _ => self.cx.no_form("assistant.part"),
             }
         }
     }
@@ -160,16 +158,10 @@ impl Renderer<'_, '_> {
     }
 
     /// A block that only its provider understands, as it was received.
-    fn provider(&mut self, blocks: &mut Blocks, part: &ProviderPart) {
-        if part.provider == self.cx.profile.provider && part.raw.is_object() {
+    fn provider(&mut self, what: &str, blocks: &mut Blocks, part: &ProviderPart) {
+        if let Some(raw) = self.cx.own(what, part) {
             self.needs.block(part);
-            blocks.block(is_markable(&part.kind), |out| {
-                out.extend_from_slice(sound(part.raw.get()).as_bytes());
-            });
-        } else {
-            let ProviderPart { kind, provider, .. } = part;
-            let why = format!("a {kind:?} block of {provider} means nothing to this provider");
-            self.leave_out("assistant.provider_part", &why);
+            blocks.block(is_markable(&part.kind), |out| out.extend_from_slice(raw.as_bytes()));
         }
     }
 
@@ -207,20 +199,21 @@ impl Renderer<'_, '_> {
         });
     }
 
-    /// The blocks inside a result. A clipped file is gone whole: half of one is of no use.
+    /// The blocks inside a result.
     fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> Vec<u8> {
         let mut blocks = Blocks::default();
         for part in parts {
             match part {
                 ContentPart::Text(text) => blocks.text(&clipped(text.as_str(), clip)),
-                ContentPart::File(file) => match (&file.source, clip) {
-                    (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
-                        blocks.text(&format!("[{}, {} bytes removed]", label(file), data.len()));
-                    }
-                    _ => self.file(&mut blocks, file),
+                ContentPart::File(file) => match clipped_file(file, clip) {
+                    Some(words) => blocks.text(&words),
+                    None => self.file(&mut blocks, file),
                 },
-                ContentPart::Provider(part) => self.provider(&mut blocks, part),
-                _ => self.leave_out("tool_result.part", NO_FORM),
+                ContentPart::Provider(part) => match clipped_part(part, clip) {
+                    Some(words) => blocks.text(&words),
+                    None => self.provider("tool_result.part", &mut blocks, part),
+                },
+                _ => self.cx.no_form("tool_result.part"),
             }
         }
         [b"[", &*blocks.run(Role::User).bytes, b"]"].concat()
@@ -264,15 +257,8 @@ impl Renderer<'_, '_> {
                 }
                 out.push(b'}');
             }),
-            Err(why) => {
-                blocks.text(&format!("[{}: not sent, {why}]", label(file)));
-                self.leave_out("file", &format!("{} was named in words: {why}", label(file)));
-            }
+            Err(why) => blocks.text(&self.cx.not_sent(file, why)),
         }
-    }
-
-    fn leave_out(&mut self, what: &str, why: &str) {
-        self.cx.note(what, why);
     }
 }
 
@@ -409,6 +395,6 @@ const FILE_KINDS: [&str; 3] = ["container_upload", "document", "image"];
 pub(super) const COMPACTION: &str = "compact-2026-09-04";
 /// One made smaller by itself, as the request allows.
 pub(super) const COMPACTION_EDIT: &str = "compact-2026-01-12";
-const NO_FORM: &str = "this kind of part has no form on this wire";
+const OF_MODEL: &str = "assistant.provider_part";
 /// Stands in for a message without content.
 const NO_CONTENT: &str = "(no content)";

@@ -1,8 +1,9 @@
 //! The end of a request: limits, sampling, thinking and choices, which change without touching what comes before.
 
-use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolChoice};
+use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking};
 
-use super::tools::can_force;
+use super::tools::RULES;
+use crate::wire::choice::{self, Choice, is_sent, undecided};
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
@@ -11,7 +12,7 @@ use crate::wire::tail::Tail;
 pub(super) fn tail(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
     let mut tail = Tail::default();
     let settings = request.settings;
-    let limit = max_tokens(settings, cx);
+    let limit = cx.output_limit(settings.max_output.unwrap_or(cx.profile.max_output));
     tail.set("max_tokens", &limit);
     let thinking = thinking(settings.thinking, limit, cx);
     let thinks = matches!(thinking, Some(Mode::Adaptive | Mode::Enabled(_)));
@@ -37,7 +38,7 @@ pub(super) fn tail(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
     if let Some(tier) = service_tier(settings.service_tier.as_ref(), cx) {
         tail.set("service_tier", tier);
     }
-    if is_fast(settings, cx) {
+    if settings.fast && cx.takes("settings.fast", Setting::Fast) {
         tail.set("speed", "fast");
     }
     tail
@@ -64,16 +65,6 @@ enum Mode {
     Adaptive,
     Enabled(u32),
     Disabled,
-}
-
-fn max_tokens(settings: &RequestSettings, cx: &mut Cx<'_>) -> u32 {
-    let most = cx.profile.max_output;
-    let wanted = settings.max_output.unwrap_or(most);
-    if wanted > most {
-        let why = format!("{} writes at most {most} tokens; asked for {most}", cx.profile.model);
-        cx.note("settings.max_output", why);
-    }
-    wanted.min(most).max(1)
 }
 
 fn sampling(tail: &mut Tail, settings: &RequestSettings, thinks: bool, cx: &mut Cx<'_>) {
@@ -113,14 +104,11 @@ fn sampling(tail: &mut Tail, settings: &RequestSettings, thinks: bool, cx: &mut 
 fn number(what: &str, wanted: Option<f32>, why: Option<&str>, cx: &mut Cx<'_>) -> Option<f32> {
     let wanted = wanted?;
     let what = format!("settings.{what}");
-    if let Some(why) = why.or((!wanted.is_finite()).then_some("it is no number; left out")) {
+    if let Some(why) = why {
         cx.note(&what, why);
         return None;
     }
-    if !(0.0..=1.0).contains(&wanted) {
-        cx.note(&what, "this provider takes 0 to 1; the nearest was sent");
-    }
-    Some(wanted.clamp(0.0, 1.0))
+    cx.nearest(&what, wanted, (0.0, 1.0))
 }
 
 fn thinking(wanted: Option<Thinking>, limit: u32, cx: &mut Cx<'_>) -> Option<Mode> {
@@ -160,8 +148,7 @@ fn enabled(budget: u32, limit: u32, cx: &mut Cx<'_>) -> Option<Mode> {
 
 fn effort(wanted: Option<Effort>, thinks_not: bool, cx: &mut Cx<'_>) -> Option<&'static str> {
     let wanted = wanted?;
-    if refuses(Setting::Effort, cx) {
-        cx.note("settings.effort", NOT_TAKEN);
+    if !cx.takes("settings.effort", Setting::Effort) {
         return None;
     }
     let above = refuses(Setting::EffortAboveHigh, cx);
@@ -188,8 +175,7 @@ fn effort(wanted: Option<Effort>, thinks_not: bool, cx: &mut Cx<'_>) -> Option<&
 /// Blank ones are refused.
 fn stop_sequences<'s>(settings: &'s RequestSettings, cx: &mut Cx<'_>) -> Vec<&'s str> {
     let all: Vec<&str> = settings.stop_sequences.iter().map(String::as_str).collect();
-    if !all.is_empty() && refuses(Setting::StopSequences, cx) {
-        cx.note("settings.stop_sequences", NOT_TAKEN);
+    if !all.is_empty() && !cx.takes("settings.stop_sequences", Setting::StopSequences) {
         return Vec::new();
     }
     let kept: Vec<&str> = all.iter().copied().filter(|stop| !stop.trim().is_empty()).collect();
@@ -201,16 +187,20 @@ fn stop_sequences<'s>(settings: &'s RequestSettings, cx: &mut Cx<'_>) -> Vec<&'s
 
 /// The choice of a tool, and whether several may be called at once.
 fn choice(request: &ModelRequest<'_>, thinks: bool, cx: &mut Cx<'_>) -> Option<String> {
-    let kind = kind_of_choice(request, thinks, cx);
+    let profile = cx.profile;
+    let has_tools = request.tools.iter().any(|tool| is_sent(tool, RULES, profile));
+    let choice = choice::choice(request, |tool| is_sent(tool, RULES, profile), cx);
+    let is_none = choice == Some(Choice::None);
+    let kind = choice.and_then(|choice| kind_of_choice(choice, thinks, cx));
     let one_only = request.settings.parallel_tool_calls == Some(false);
     if !one_only {
         return kind.map(|kind| format!("{{{kind}}}"));
     }
-    let why = if request.tools.is_empty() {
+    let why = if !has_tools {
         "there are no tools to call; left out"
     } else if refuses(Setting::ParallelToolCalls, cx) {
         NOT_TAKEN
-    } else if matches!(request.tool_choice, ToolChoice::None) {
+    } else if is_none {
         "no tool is to be called; left out"
     } else {
         let kind = kind.unwrap_or_else(|| r#""type":"auto""#.to_owned());
@@ -221,35 +211,23 @@ fn choice(request: &ModelRequest<'_>, thinks: bool, cx: &mut Cx<'_>) -> Option<S
 }
 
 /// The fields of a choice; `None` lets the model decide.
-fn kind_of_choice(request: &ModelRequest<'_>, thinks: bool, cx: &mut Cx<'_>) -> Option<String> {
-    let forced = match request.tool_choice {
-        ToolChoice::Auto => return None,
-        ToolChoice::None if request.tools.is_empty() => return None,
-        ToolChoice::None => return Some(r#""type":"none""#.to_owned()),
-        ToolChoice::Required => r#""type":"any""#.to_owned(),
-        ToolChoice::Tool(name) => format!(r#""type":"tool","name":{}"#, quoted(&cx.names.wire(name))),
-        ToolChoice::Allowed { .. } | _ => {
-            cx.note("tool_choice", "this provider has no such choice; the model decides");
-            return None;
+fn kind_of_choice(choice: Choice<'_>, thinks: bool, cx: &mut Cx<'_>) -> Option<String> {
+    match choice {
+        Choice::None => Some(r#""type":"none""#.to_owned()),
+        Choice::Allowed { .. } => undecided("this provider has no choice of some tools", cx),
+        Choice::Required | Choice::Tool(_) if thinks => {
+            undecided("a tool cannot be forced while the model thinks", cx)
         }
-    };
-    let why = if !can_force(request.tool_choice, request.tools, &cx.profile.provider) {
-        "the tool is not among the tools of the request; the model decides"
-    } else if !cx.profile.forced_tool_choice {
-        "this model cannot be forced to call a tool; the model decides"
-    } else if thinks {
-        "a tool cannot be forced while the model thinks; the model decides"
-    } else {
-        return Some(forced);
-    };
-    cx.note("tool_choice", why);
-    None
+        Choice::Required => Some(r#""type":"any""#.to_owned()),
+        Choice::Tool(tool) => {
+            Some(format!(r#""type":"tool","name":{}"#, quoted(&cx.names.wire(tool.name()))))
+        }
+    }
 }
 
 fn service_tier<'s>(wanted: Option<&'s ServiceTier>, cx: &mut Cx<'_>) -> Option<&'s str> {
     let wanted = wanted?;
-    if refuses(Setting::ServiceTier, cx) {
-        cx.note("settings.service_tier", NOT_TAKEN);
+    if !cx.takes("settings.service_tier", Setting::ServiceTier) {
         return None;
     }
     match wanted {
@@ -268,14 +246,6 @@ fn service_tier<'s>(wanted: Option<&'s ServiceTier>, cx: &mut Cx<'_>) -> Option<
             None
         }
     }
-}
-
-fn is_fast(settings: &RequestSettings, cx: &mut Cx<'_>) -> bool {
-    let is_refused = settings.fast && refuses(Setting::Fast, cx);
-    if is_refused {
-        cx.note("settings.fast", NOT_TAKEN);
-    }
-    settings.fast && !is_refused
 }
 
 fn refuses(setting: Setting, cx: &Cx<'_>) -> bool {

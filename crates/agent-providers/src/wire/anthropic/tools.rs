@@ -1,11 +1,11 @@
 //! The list of tools: what the card says, what it tells this provider besides, and tools the provider runs itself.
 
-use agent_core::{ToolCard, ToolChoice};
+use agent_core::ToolCard;
 use serde_json::value::RawValue;
 
 use crate::wire::form::{Cx, Head};
 use crate::wire::json::{Fields, quoted};
-use crate::wire::schema::{Rules, fitted, sendable};
+use crate::wire::schema::{Rules, sendable};
 
 /// `"tools":[…],`; nothing when no tool can be sent.
 pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
@@ -29,30 +29,13 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
     Head { bytes, splice }
 }
 
-/// Whether the tool that must be called is among those that are sent.
-pub(super) fn can_force(choice: &ToolChoice, tools: &[ToolCard], provider: &str) -> bool {
-    let is_sent = |tool: &ToolCard| match tool.is_hosted() {
-        true => tool.data().is_some_and(|data| data.provider == provider),
-        false => fitted(tool, RULES).is_ok(),
-    };
-    match choice {
-        ToolChoice::Tool(name) => tools.iter().any(|tool| tool.name() == name && is_sent(tool)),
-        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => tools.iter().any(is_sent),
-    }
-}
-
 /// The fields of an entry; `None` for a tool that this provider cannot be told of.
 fn entry(tool: &ToolCard, cx: &mut Cx<'_>) -> Option<Vec<String>> {
-    let data = tool.data().filter(|data| data.provider == cx.profile.provider);
-    let given = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default();
     if tool.is_hosted() {
-        if data.is_none() {
-            let why = format!("the tool {:?} is run by another provider; left out", tool.name());
-            cx.note("tools", why);
-            return None;
-        }
+        let entry = cx.hosted(tool)?;
+        let given = Fields::read(&entry).unwrap_or_default().0;
         return Some(
-            given.0.iter().filter(|(key, _)| key != MARKER).map(|(key, raw)| field(key, raw)).collect(),
+            given.iter().filter(|(key, _)| key != MARKER).map(|(key, raw)| field(key, raw)).collect(),
         );
     }
     let schema = sendable(tool, RULES, cx)?;
@@ -61,8 +44,9 @@ fn entry(tool: &ToolCard, cx: &mut Cx<'_>) -> Option<Vec<String>> {
         fields.push(format!(r#""description":{}"#, quoted(tool.description())));
     }
     fields.push(format!(r#""input_schema":{schema}"#));
-    let more = given.0.iter().filter(|(key, _)| !OWN.contains(&key.as_ref()));
-    fields.extend(more.map(|(key, raw)| field(key, raw)));
+    let mut more = cx.own_fields(tool);
+    more.retain(|(key, _)| !OWN.contains(&key.as_str()));
+    fields.extend(more.into_iter().map(|(key, raw)| format!("{}:{raw}", quoted(&key))));
     Some(fields)
 }
 
@@ -70,7 +54,7 @@ fn field(key: &str, raw: &RawValue) -> String {
     format!("{}:{}", quoted(key), raw.get())
 }
 
-const RULES: Rules = Rules::Anthropic;
+pub(super) const RULES: Rules = Rules::Anthropic;
 /// Where a marker stands is decided with the request.
 const MARKER: &str = "cache_control";
 /// Fields that the card itself has.

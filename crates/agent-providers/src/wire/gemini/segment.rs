@@ -12,6 +12,7 @@ use super::decode::METADATA;
 use super::part::is_signature;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound};
+use crate::wire::parts::clipped_file;
 use crate::wire::words::{clipped, label, object_input};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +70,12 @@ impl Renderer<'_, '_> {
                 Ok(json) => parts.part(&json),
                 Err(words) => parts.text(&words),
             },
-            UserPart::Provider(part) if part.provider == self.cx.profile.provider && part.raw.is_object() => {
-                parts.part(&sound(part.raw.get()));
+            UserPart::Provider(part) => {
+                if let Some(raw) = self.cx.own("message.part", part) {
+                    parts.part(&raw);
+                }
             }
-            UserPart::Provider(_) | _ => {
-                self.leave_out("message.part", "this kind of part has no form on this wire");
-            }
+            _ => self.cx.no_form("message.part"),
         }
     }
 
@@ -90,17 +91,14 @@ impl Renderer<'_, '_> {
                     let json = self.call(call, std::mem::take(&mut must_sign));
                     parts.part(&json);
                 }
-                AssistantPart::Provider(part) if part.provider == self.cx.profile.provider => {
+                AssistantPart::Provider(part) => {
+                    let own = self.cx.own("assistant.provider_part", part);
                     // What was said about an answer is no part of it.
-                    if part.raw.is_object() && !METADATA.contains(&part.kind.as_str()) {
-                        parts.part(&sound(part.raw.get()));
+                    if let Some(raw) = own.filter(|_| !METADATA.contains(&part.kind.as_str())) {
+                        parts.part(&raw);
                     }
                 }
-                AssistantPart::Provider(part) => self.leave_out(
-                    "assistant.provider_part",
-                    &format!("a {:?} block of {} means nothing to this provider", part.kind, part.provider),
-                ),
-                _ => self.leave_out("assistant.part", "this kind of part has no form on this wire"),
+                _ => self.cx.no_form("assistant.part"),
             }
         }
     }
@@ -167,28 +165,23 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// The words of a part of a result; a file is put aside. A clipped file is gone whole: half of one is of no use.
+    /// The words of a part of a result; a file is put aside.
     fn content(&mut self, part: &ContentPart, clip: Option<usize>, files: &mut Parts) -> Option<String> {
         let file = match part {
             ContentPart::Text(words) => return Some(clipped(words.as_str(), clip).into_owned()),
             ContentPart::File(file) => file,
             ContentPart::Provider(_) | _ => {
-                self.leave_out("tool_result.part", "this kind of part has no form on this wire");
+                self.cx.no_form("tool_result.part");
                 return None;
             }
         };
-        if let (FileSource::Base64(bytes), Some(limit)) = (&file.source, clip)
-            && bytes.len() > limit
-        {
-            return Some(format!("[{}, {} bytes removed]", label(file), bytes.len()));
-        }
-        Some(match self.file(file) {
+        Some(clipped_file(file, clip).unwrap_or_else(|| match self.file(file) {
             Ok(json) => {
                 files.part(&json);
                 format!("[{}: it follows the results]", label(file))
             }
             Err(words) => words,
-        })
+        }))
     }
 
     /// A file as a part, or in words where it cannot be sent.
@@ -207,18 +200,13 @@ impl Renderer<'_, '_> {
             FileSource::Reference { .. } => "it was uploaded to another provider",
             _ => "this kind of source has no form on this wire",
         };
-        self.leave_out("file", &format!("{} was named in words: {why}", label(file)));
-        Err(format!("[{}: not sent, {why}]", label(file)))
+        Err(self.cx.not_sent(file, why))
     }
 
     /// What this provider attached.
     fn own<'d>(&self, data: Option<&'d ProviderData>) -> Fields<'d> {
         let ours = data.filter(|data| data.provider == self.cx.profile.provider);
         ours.and_then(|data| Fields::read(data.json.get())).unwrap_or_default()
-    }
-
-    fn leave_out(&mut self, what: &str, why: &str) {
-        self.cx.note(what, why);
     }
 }
 

@@ -1,11 +1,11 @@
 //! The end of a request: choices, limits, sampling and thinking.
 
-use agent_core::{
-    Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolCard, ToolChoice,
-};
+use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolCard};
 use serde::Serialize;
 
 use super::checks_signatures;
+use super::tools::RULES;
+use crate::wire::choice::{Choice, choice, is_sent};
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
@@ -41,23 +41,10 @@ impl Config<'_, '_, '_> {
         self.tail.object("generationConfig").set(key, value);
     }
 
-    /// Whether the model takes a setting; a refused one is told.
-    fn takes(&mut self, setting: Setting, what: &str) -> bool {
-        let refused = self.cx.profile.refuses.contains(&setting);
-        if refused {
-            self.cx.note(what, "this model does not take it; left out");
-        }
-        !refused
-    }
-
     fn limit(&mut self, settings: &RequestSettings) {
         let Some(wanted) = settings.max_output else { return };
-        let most = if self.cx.profile.known { self.cx.profile.max_output } else { u32::MAX };
-        if wanted > most {
-            let why = format!("{} writes at most {most} tokens; asked for {most}", self.cx.profile.model);
-            self.cx.note("settings.max_output", why);
-        }
-        self.set("maxOutputTokens", &wanted.min(most).max(1));
+        let given = self.cx.output_limit(wanted);
+        self.set("maxOutputTokens", &given);
     }
 
     fn sampling(&mut self, settings: &RequestSettings) {
@@ -67,18 +54,18 @@ impl Config<'_, '_, '_> {
         ];
         for (key, what, value, most) in given {
             if let Some(value) = value
-                && self.takes(Setting::Sampling, what)
+                && self.cx.takes(what, Setting::Sampling)
             {
                 self.number(key, what, value, (0.0, most));
             }
         }
         if let Some(top_k) = settings.top_k
-            && self.takes(Setting::Sampling, "settings.top_k")
+            && self.cx.takes("settings.top_k", Setting::Sampling)
         {
             self.set("topK", &top_k);
         }
         if let Some(seed) = settings.seed
-            && self.takes(Setting::Seed, "settings.seed")
+            && self.cx.takes("settings.seed", Setting::Seed)
         {
             match i32::try_from(seed) {
                 Ok(seed) => self.set("seed", &seed),
@@ -94,26 +81,22 @@ impl Config<'_, '_, '_> {
         ];
         for (key, what, value) in given {
             if let Some(value) = value
-                && self.takes(Setting::Penalties, what)
+                && self.cx.takes(what, Setting::Penalties)
             {
                 self.number(key, what, value, (-2.0, 2.0));
             }
         }
     }
 
-    fn number(&mut self, key: &str, what: &str, value: f32, (least, most): (f32, f32)) {
-        if !value.is_finite() {
-            return self.cx.note(what, "it is no number; left out");
+    fn number(&mut self, key: &str, what: &str, value: f32, range: (f32, f32)) {
+        if let Some(given) = self.cx.nearest(what, value, range) {
+            self.set(key, &given);
         }
-        if !(least..=most).contains(&value) {
-            self.cx.note(what, format!("this provider takes {least} to {most}; the nearest was sent"));
-        }
-        self.set(key, &value.clamp(least, most));
     }
 
     fn stops(&mut self, settings: &RequestSettings) {
         let stops = &settings.stop_sequences;
-        if stops.is_empty() || !self.takes(Setting::StopSequences, "settings.stop_sequences") {
+        if stops.is_empty() || !self.cx.takes("settings.stop_sequences", Setting::StopSequences) {
             return;
         }
         if stops.len() > MOST_STOPS {
@@ -138,17 +121,17 @@ impl Config<'_, '_, '_> {
         }
         match settings.thinking {
             None => {}
-            Some(Thinking::Adaptive) if self.takes(Setting::ThinkingAdaptive, WHAT) => {
+            Some(Thinking::Adaptive) if self.cx.takes(WHAT, Setting::ThinkingAdaptive) => {
                 if level.is_none() && !has_levels {
                     self.think("thinkingBudget", &-1);
                 }
                 self.think("includeThoughts", &true);
             }
-            Some(Thinking::Budget(budget)) if self.takes(Setting::ThinkingBudget, WHAT) => {
+            Some(Thinking::Budget(budget)) if self.cx.takes(WHAT, Setting::ThinkingBudget) => {
                 self.think("thinkingBudget", &budget);
                 self.think("includeThoughts", &true);
             }
-            Some(Thinking::Disabled) if self.takes(Setting::ThinkingDisabled, WHAT) => {
+            Some(Thinking::Disabled) if self.cx.takes(WHAT, Setting::ThinkingDisabled) => {
                 self.disabled(has_levels)
             }
             Some(Thinking::Adaptive | Thinking::Budget(_) | Thinking::Disabled) => {}
@@ -173,7 +156,7 @@ impl Config<'_, '_, '_> {
             self.cx.note(WHAT, "this model takes no level of effort; left out, give it a budget to think");
             return None;
         }
-        if !self.takes(Setting::Effort, WHAT) {
+        if !self.cx.takes(WHAT, Setting::Effort) {
             return None;
         }
         let refuses = |setting: Setting| self.cx.profile.refuses.contains(&setting);
@@ -206,8 +189,7 @@ impl Config<'_, '_, '_> {
 
 fn service_tier(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<String> {
     let tier = settings.service_tier.as_ref()?;
-    if cx.profile.refuses.contains(&Setting::ServiceTier) {
-        cx.note("settings.service_tier", "this model does not take it; left out");
+    if !cx.takes("settings.service_tier", Setting::ServiceTier) {
         return None;
     }
     Some(match tier {
@@ -244,45 +226,20 @@ fn others(settings: &RequestSettings, cx: &mut Cx<'_>) {
     }
 }
 
+/// A choice names functions only: what the provider runs is not called.
 fn tool_choice(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
-    let functions: Vec<&str> =
-        request.tools.iter().filter(|tool| !tool.is_hosted()).map(ToolCard::name).collect();
-    let (mode, allowed, is_forced) = match request.tool_choice {
-        ToolChoice::Auto => return None,
-        ToolChoice::None => return (!functions.is_empty()).then(|| r#"{"mode":"NONE"}"#.to_owned()),
-        ToolChoice::Required => ("ANY", functions.clone(), true),
-        ToolChoice::Tool(name) => ("ANY", vec![name.as_str()], true),
-        ToolChoice::Allowed { tools, required } => (
-            if *required { "ANY" } else { "VALIDATED" },
-            tools.iter().map(String::as_str).collect(),
-            *required,
-        ),
-        _ => {
-            cx.note("tool_choice", "this provider has no such choice; the model decides");
-            return None;
-        }
+    let profile = cx.profile;
+    let choice = choice(request, |tool| !tool.is_hosted() && is_sent(tool, RULES, profile), cx)?;
+    let named = |mode: &str, tools: &[&ToolCard]| {
+        let names: Vec<String> = tools.iter().map(|tool| quoted(&cx.names.wire(tool.name()))).collect();
+        format!("{{\"mode\":\"{mode}\",\"allowedFunctionNames\":[{}]}}", names.join(","))
     };
-    let allowed: Vec<&str> = allowed.into_iter().filter(|name| functions.contains(name)).collect();
-    let is_narrow = matches!(request.tool_choice, ToolChoice::Allowed { .. });
-    let why = if allowed.is_empty() {
-        "the tool is not among the tools of the request; the model decides"
-    } else if is_forced && !cx.profile.forced_tool_choice {
-        "this model cannot be forced to call a tool; the model decides"
-    } else if is_narrow && !cx.profile.allowed_tools {
-        "the tools of this model cannot be narrowed without changing their list; all of them were left open"
-    } else {
-        return Some(calling(mode, &allowed, request.tool_choice, cx));
-    };
-    cx.note("tool_choice", why);
-    None
-}
-
-fn calling(mode: &str, allowed: &[&str], choice: &ToolChoice, cx: &Cx<'_>) -> String {
-    if *choice == ToolChoice::Required {
-        return format!("{{\"mode\":\"{mode}\"}}");
-    }
-    let names: Vec<String> = allowed.iter().map(|name| quoted(&cx.names.wire(name))).collect();
-    format!("{{\"mode\":\"{mode}\",\"allowedFunctionNames\":[{}]}}", names.join(","))
+    Some(match choice {
+        Choice::None => r#"{"mode":"NONE"}"#.to_owned(),
+        Choice::Required => r#"{"mode":"ANY"}"#.to_owned(),
+        Choice::Tool(tool) => named("ANY", &[tool]),
+        Choice::Allowed { tools, required } => named(if required { "ANY" } else { "VALIDATED" }, &tools),
+    })
 }
 
 const WHAT: &str = "settings.thinking";

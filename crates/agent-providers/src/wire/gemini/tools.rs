@@ -1,9 +1,11 @@
 //! Tools as the wire wants them: declarations of functions, and what the provider runs itself.
 
+use std::borrow::Cow;
+
 use agent_core::ToolCard;
 
 use crate::wire::form::{Cx, Head};
-use crate::wire::json::{Fields, quoted, replaced, sound};
+use crate::wire::json::{quoted, replaced};
 use crate::wire::schema::{Rules, sendable};
 
 /// `"tools":[{"functionDeclarations":[…]},{"googleSearch":{}}],`; nothing when no tool can be sent.
@@ -11,19 +13,9 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
     let mut functions = Vec::new();
     let mut hosted = Vec::new();
     for card in tools {
-        match card.data().filter(|_| card.is_hosted()) {
-            Some(data) if data.provider == cx.profile.provider => {
-                hosted.push(sound(data.json.get()).into_owned())
-            }
-            Some(data) => {
-                let why = format!(
-                    "{:?} is run by {}, which this provider is not; left out",
-                    card.name(),
-                    data.provider
-                );
-                cx.note("tools", why);
-            }
-            None => functions.extend(function(card, cx)),
+        match card.is_hosted() {
+            true => hosted.extend(cx.hosted(card).map(Cow::into_owned)),
+            false => functions.extend(function(card, cx)),
         }
     }
     if !functions.is_empty() {
@@ -36,7 +28,7 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
 }
 
 fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
-    let schema = sendable(card, Rules::Gemini, cx)?;
+    let schema = sendable(card, RULES, cx)?;
     // The wire wants a description.
     let (name, description) = (quoted(&cx.names.wire(card.name())), quoted(card.description()));
     let mut entry = format!("{{\"name\":{name},\"description\":{description}");
@@ -45,12 +37,10 @@ fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
         entry.push_str(&format!(",\"parameters\":{schema}"));
     }
     entry.push('}');
-    let data = card.data().filter(|data| data.provider == cx.profile.provider);
-    let fields = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default().0;
-    let fields: Vec<_> =
-        fields.into_iter().map(|(key, raw)| (key.into_owned(), sound(raw.get()).into_owned())).collect();
+    let fields = cx.own_fields(card);
     Some(if fields.is_empty() { entry } else { replaced(&entry, &fields) })
 }
 
+pub(super) const RULES: Rules = Rules::Gemini;
 /// The schema of a tool without input.
 const EMPTY: &str = r#"{"properties":{},"type":"object"}"#;

@@ -5,7 +5,7 @@ use agent_core::{ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCa
 use super::segment::{Renderer, Role, plain};
 use super::settings::tail;
 use crate::wire::form::{Cx, Form, Head, Run};
-use crate::wire::json::{Fields, quoted, replaced, sound};
+use crate::wire::json::{quoted, replaced};
 use crate::wire::schema::{Rules, sendable};
 use crate::wire::tail::Tail;
 
@@ -91,9 +91,6 @@ fn tool(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
         quoted(card.description()),
     );
     let entry = format!("{{\"type\":\"function\",\"function\":{function}}}");
-    let data = card.data().filter(|data| data.provider == cx.profile.provider);
-    let fields = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default().0;
-    let fields: Vec<_> =
-        fields.into_iter().map(|(key, raw)| (key.into_owned(), sound(raw.get()).into_owned())).collect();
+    let fields = cx.own_fields(card);
     Some(if fields.is_empty() { entry } else { replaced(&entry, &fields) })
 }

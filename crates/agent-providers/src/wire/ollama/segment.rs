@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted};
+use crate::wire::parts::{clipped_file, document_words};
 use crate::wire::words::{clipped, label, object_input};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +52,7 @@ impl Renderer<'_, '_> {
             match part {
                 UserPart::Text(words) => content.words.push(words.as_str().to_owned()),
                 UserPart::File(file) => self.file(file, &mut content, None),
-                UserPart::Provider(_) | _ => {
-                    self.leave_out("message.part", "this kind of part has no form on this wire");
-                }
+                UserPart::Provider(_) | _ => self.cx.no_form("message.part"),
             }
         }
         content.run()
@@ -72,12 +71,8 @@ impl Renderer<'_, '_> {
                 AssistantPart::Reasoning(_) => {}
                 AssistantPart::ToolCall(call) => calls.push(self.call(call)),
                 // Images that a model made are for people; no answer of a model holds any in a request.
-                AssistantPart::Provider(part) if part.provider == self.cx.profile.provider => {}
-                AssistantPart::Provider(part) => self.leave_out(
-                    "assistant.provider_part",
-                    &format!("a {:?} block of {} means nothing to this provider", part.kind, part.provider),
-                ),
-                _ => self.leave_out("assistant.part", "this kind of part has no form on this wire"),
+                AssistantPart::Provider(part) => drop(self.cx.own("assistant.provider_part", part)),
+                _ => self.cx.no_form("assistant.part"),
             }
         }
         if words.is_empty() && calls.is_empty() {
@@ -139,9 +134,7 @@ impl Renderer<'_, '_> {
                         content.words.push(format!("[{}: it follows the results]", label(file)));
                     }
                 }
-                ContentPart::Provider(_) | _ => {
-                    self.leave_out("tool_result.part", "this kind of part has no form on this wire");
-                }
+                ContentPart::Provider(_) | _ => self.cx.no_form("tool_result.part"),
             }
         }
         if !content.images.is_empty() {
@@ -152,33 +145,25 @@ impl Renderer<'_, '_> {
         if words.trim().is_empty() { NO_OUTPUT.to_owned() } else { words }
     }
 
-    /// An image of known bytes is sent; every other file is named in words. A clipped one is gone whole: half of one
-    /// is of no use.
+    /// An image of known bytes is sent, a text in its words; every other file is named in words.
     fn file(&mut self, file: &FilePart, content: &mut Content, clip: Option<usize>) {
+        if let Some(words) = clipped_file(file, clip).or_else(|| document_words(file)) {
+            return content.words.push(words);
+        }
         let why = match &file.source {
             _ if !file.media_type.starts_with("image/") => "only images are taken; send the words as text",
             _ if !self.cx.profile.vision => "the model does not see images",
-            FileSource::Base64(bytes) => {
-                if clip.is_some_and(|limit| bytes.len() > limit) {
-                    return content.words.push(format!("[{}, {} bytes removed]", label(file), bytes.len()));
-                }
-                return content.images.push(bytes.clone());
-            }
+            FileSource::Base64(bytes) => return content.images.push(bytes.clone()),
             FileSource::Url(_) => "this provider fetches no addresses; send the bytes",
             FileSource::Reference { .. } | _ => "nothing is uploaded to this provider; send the bytes",
         };
-        content.words.push(format!("[{}: not sent, {why}]", label(file)));
-        self.leave_out("file", &format!("{} was named in words: {why}", label(file)));
+        content.words.push(self.cx.not_sent(file, why));
     }
 
     /// The id that the provider gave a call, as JSON; one that was made up here is not sent.
     fn own_id(&self, call: &ToolCall) -> Option<String> {
         let data = call.data.as_ref().filter(|data| data.provider == self.cx.profile.provider)?;
         Fields::read(data.json.get())?.get("id").map(|raw| raw.get().to_owned())
-    }
-
-    fn leave_out(&mut self, what: &str, why: &str) {
-        self.cx.note(what, why);
     }
 }
 

@@ -19,7 +19,8 @@ pub(super) fn tail(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
     options.limit(settings);
     options.sampling(settings);
     options.penalties(settings);
-    if !settings.stop_sequences.is_empty() && options.takes(Setting::StopSequences, "settings.stop_sequences")
+    if !settings.stop_sequences.is_empty()
+        && options.cx.takes("settings.stop_sequences", Setting::StopSequences)
     {
         options.set("stop", &settings.stop_sequences);
     }
@@ -44,31 +45,22 @@ impl Options<'_, '_, '_> {
         self.tail.object("options").set(key, value);
     }
 
-    /// Whether the model takes a setting; a refused one is told.
-    fn takes(&mut self, setting: Setting, what: &str) -> bool {
-        takes(self.cx, setting, what)
-    }
-
     fn limit(&mut self, settings: &RequestSettings) {
         let Some(wanted) = settings.max_output else { return };
-        let most = if self.cx.profile.known { self.cx.profile.max_output } else { u32::MAX };
-        if wanted > most {
-            let why = format!("{} writes at most {most} tokens; asked for {most}", self.cx.profile.model);
-            self.cx.note("settings.max_output", why);
-        }
-        self.set("num_predict", &wanted.min(most).max(1));
+        let given = self.cx.output_limit(wanted);
+        self.set("num_predict", &given);
     }
 
     fn sampling(&mut self, settings: &RequestSettings) {
         self.number("temperature", "settings.temperature", settings.temperature, Setting::Sampling);
         self.number("top_p", "settings.top_p", settings.top_p, Setting::Sampling);
         if let Some(top_k) = settings.top_k
-            && self.takes(Setting::Sampling, "settings.top_k")
+            && self.cx.takes("settings.top_k", Setting::Sampling)
         {
             self.set("top_k", &top_k);
         }
         if let Some(seed) = settings.seed
-            && self.takes(Setting::Seed, "settings.seed")
+            && self.cx.takes("settings.seed", Setting::Seed)
         {
             self.set("seed", &seed);
         }
@@ -82,20 +74,14 @@ impl Options<'_, '_, '_> {
 
     fn number(&mut self, key: &str, what: &str, value: Option<f32>, setting: Setting) {
         let Some(value) = value else { return };
-        if !value.is_finite() {
-            self.cx.note(what, "it is no number; left out");
-        } else if self.takes(setting, what) {
+        if !self.cx.takes(what, setting) {
+            return;
+        }
+        // The server has no range of its own.
+        if let Some(value) = self.cx.nearest(what, value, (f32::MIN, f32::MAX)) {
             self.set(key, &value);
         }
     }
-}
-
-fn takes(cx: &mut Cx<'_>, setting: Setting, what: &str) -> bool {
-    let refused = cx.profile.refuses.contains(&setting);
-    if refused {
-        cx.note(what, "this model does not take it; left out");
-    }
-    !refused
 }
 
 /// Whether the model thinks, or how much; a level says both.
@@ -104,16 +90,16 @@ fn think(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<Think> {
     let level = level(settings, cx);
     match settings.thinking {
         None => level,
-        Some(Thinking::Disabled) if takes(cx, Setting::ThinkingDisabled, WHAT) => {
+        Some(Thinking::Disabled) if cx.takes(WHAT, Setting::ThinkingDisabled) => {
             if level.is_some() {
                 cx.note("settings.effort", "a model that does not think takes no effort; left out");
             }
             Some(Think::Flag(false))
         }
-        Some(Thinking::Adaptive) if takes(cx, Setting::ThinkingAdaptive, WHAT) => {
+        Some(Thinking::Adaptive) if cx.takes(WHAT, Setting::ThinkingAdaptive) => {
             level.or(Some(Think::Flag(true)))
         }
-        Some(Thinking::Budget(_)) if takes(cx, Setting::ThinkingBudget, WHAT) => {
+        Some(Thinking::Budget(_)) if cx.takes(WHAT, Setting::ThinkingBudget) => {
             cx.note(WHAT, "this provider takes no budget; the model thinks as it sees fit");
             level.or(Some(Think::Flag(true)))
         }
@@ -128,7 +114,7 @@ fn think(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<Think> {
 fn level(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<Think> {
     const WHAT: &str = "settings.effort";
     let effort = settings.effort?;
-    if !takes(cx, Setting::Effort, WHAT) {
+    if !cx.takes(WHAT, Setting::Effort) {
         return None;
     }
     let (level, is_exact) = match effort {

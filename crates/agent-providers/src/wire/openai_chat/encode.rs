@@ -1,8 +1,8 @@
 //! How requests of Chat Completions are written: the order of their parts and what stands between them.
 
-use agent_core::{
-    Encoder, ModelProfile, ModelRequest, Note, ProviderData, Rendered, SystemBlock, ToolCard, Ttl,
-};
+use std::borrow::Cow;
+
+use agent_core::{Encoder, ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
 
 use super::ids::Ids;
 use super::quirks::{Quirks, SystemRole};
@@ -117,37 +117,25 @@ impl Form for ChatForm {
 
 /// A tool's entry in the list; `None` for one that this provider cannot be told of.
 fn entry(tool: &ToolCard, quirks: &Quirks, cx: &mut Cx<'_>) -> Option<String> {
-    let ours = tool.data().filter(|data| data.provider == cx.profile.provider);
     if tool.is_hosted() {
-        if ours.is_none() {
-            let why = format!("{:?} is run by another provider; left out", tool.name());
-            cx.note("tools", why);
-        }
-        return ours.map(|data| data.json.get().to_owned());
+        return cx.hosted(tool).map(Cow::into_owned);
     }
-    let schema = sendable(tool, Rules::OpenAi, cx)?;
+    let schema = sendable(tool, RULES, cx)?;
     let mut function = format!(r#"{{"name":{}"#, quoted(&cx.names.wire(tool.name())));
     if !tool.description().is_empty() {
         function.push_str(&format!(r#","description":{}"#, quoted(tool.description())));
     }
     function.push_str(&format!(r#","parameters":{schema}}}"#));
-    let (inner, outer) = ours.map(|data| fields(tool, data, quirks, cx)).unwrap_or_default();
+    let (inner, outer) = fields(tool, quirks, cx);
     let function = replaced(&function, &inner);
     Some(replaced(&format!(r#"{{"type":"function","function":{function}}}"#), &outer))
 }
 
-type Named = Vec<(String, String)>;
-
 /// What the provider is told besides, inside the function and beside it.
-fn fields(tool: &ToolCard, data: &ProviderData, quirks: &Quirks, cx: &mut Cx<'_>) -> (Named, Named) {
-    let all = Fields::read(data.json.get()).unwrap_or_default();
-    let named = |fields: Fields<'_>| -> Named {
-        fields.0.into_iter().map(|(key, raw)| (key.into_owned(), raw.get().to_owned())).collect()
-    };
-    let mut inner =
-        all.get("function").and_then(|raw| Fields::read(raw.get())).map(named).unwrap_or_default();
-    let mut outer = named(all);
-    outer.retain(|(key, _)| key != "function");
+fn fields(tool: &ToolCard, quirks: &Quirks, cx: &mut Cx<'_>) -> (Named, Named) {
+    let (functions, outer): (Named, Named) =
+        cx.own_fields(tool).into_iter().partition(|(key, _)| key == "function");
+    let mut inner: Named = functions.iter().flat_map(|(_, raw)| named(raw)).collect();
     if !quirks.strict_tools && inner.iter().any(|(key, _)| key == "strict") {
         inner.retain(|(key, _)| key != "strict");
         let why = format!("strict is not taken by this provider; left out of {:?}", tool.name());
@@ -155,3 +143,11 @@ fn fields(tool: &ToolCard, data: &ProviderData, quirks: &Quirks, cx: &mut Cx<'_>
     }
     (inner, outer)
 }
+
+fn named(object: &str) -> Named {
+    let fields = Fields::read(object).unwrap_or_default().0.into_iter();
+    fields.map(|(key, raw)| (key.into_owned(), raw.get().to_owned())).collect()
+}
+
+type Named = Vec<(String, String)>;
+pub(super) const RULES: Rules = Rules::OpenAi;

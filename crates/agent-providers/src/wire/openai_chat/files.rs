@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::quirks::{DocumentPart, Quirks};
-use crate::wire::json::{Loose, object, quoted, text_or_raw};
+use crate::wire::json::{Fields, Loose, object, others, quoted};
 
 /// A part for a file, or why there is none.
 pub(super) fn part(
@@ -34,41 +34,48 @@ pub(super) fn part(
     }
 }
 
-/// The file in a part of a recorded message.
+/// The file in a part of a recorded message; `None` where our types would not say all of the part.
 pub(super) fn read(raw: &str) -> Option<FilePart> {
     let part: WirePart<'_> = object(raw).ok()?;
     match part.kind.as_str() {
-        "image_url" => Some(located(&part.image_url.map(url)?, "image/*", None)),
-        "video_url" => Some(located(&part.video_url.map(url)?, "video/*", None)),
+        "image_url" => located(&part.image_url.and_then(url)?, "image/*", None),
+        "video_url" => located(&part.video_url.and_then(url)?, "video/*", None),
         "document_url" => {
-            let name = part.document_name.0.map(Into::into);
-            Some(located(&part.document_url.map(url)?, PDF, name))
+            located(&part.document_url.and_then(url)?, PDF, part.document_name.0.map(Into::into))
         }
-        "input_audio" => {
-            let sound: WireAudio<'_> = object(part.input_audio?.get()).ok()?;
-            let media_type = format!("audio/{}", sound.format.as_str());
-            let source = FileSource::Base64(sound.data.0?.into_owned());
-            Some(FilePart { media_type, source, name: None })
-        }
-        "file" => {
-            let file: WireFile<'_> = object(part.file?.get()).ok()?;
-            let name = file.filename.0.map(Into::into);
-            if let Some(data) = file.file_data.0 {
-                return Some(located(&data, PDF, name));
-            }
-            // The importer names whose upload it is.
-            let source = FileSource::Reference { provider: String::new(), id: file.file_id.0?.into_owned() };
-            Some(FilePart { media_type: PDF.to_owned(), source, name })
-        }
+        "input_audio" => audio_of(part.input_audio?),
+        "file" => file_of(part.file?),
         _ => None,
     }
 }
 
-/// How an image should be looked at, where a recorded part says so and it is not the default.
-pub(super) fn detail(raw: &str) -> Option<String> {
-    let part: WirePart<'_> = object(raw).ok()?;
-    let image: WireUrl<'_> = object(part.image_url?.get()).ok()?;
-    image.detail.0.filter(|detail| detail != "auto").map(Into::into)
+fn audio_of(raw: &RawValue) -> Option<FilePart> {
+    let sound: WireAudio<'_> = object(raw.get()).ok().filter(|_| holds_only(raw, &["data", "format"]))?;
+    let media_type = format!("audio/{}", sound.format.as_str());
+    Some(FilePart { media_type, source: FileSource::Base64(sound.data.0?.into_owned()), name: None })
+}
+
+/// A document by its data or its address, or an upload; the importer names whose.
+fn file_of(raw: &RawValue) -> Option<FilePart> {
+    let file: WireFile<'_> = object(raw.get()).ok()?;
+    match (file.file_data.0, file.file_id.0) {
+        (Some(data), None) if holds_only(raw, &["file_data", "filename"]) => {
+            let known = located(&data, PDF, file.filename.0.map(Into::into))?;
+            let is_address = data.starts_with("http");
+            let is_pdf = matches!(known.source, FileSource::Base64(_)) && known.media_type == PDF;
+            (is_address || is_pdf).then_some(known)
+        }
+        (None, Some(id)) if holds_only(raw, &["file_id"]) => {
+            let source = FileSource::Reference { provider: String::new(), id: id.into_owned() };
+            Some(FilePart { media_type: PDF.to_owned(), source, name: None })
+        }
+        (Some(_) | None, _) => None,
+    }
+}
+
+/// Whether nothing but these fields says anything.
+fn holds_only(raw: &RawValue, known: &[&str]) -> bool {
+    Fields::read(raw.get()).is_some_and(|fields| others(&fields, known).is_none())
 }
 
 #[derive(Deserialize)]
@@ -87,14 +94,6 @@ struct WirePart<'a> {
     input_audio: Option<&'a RawValue>,
     #[serde(borrow, default)]
     file: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct WireUrl<'a> {
-    #[serde(borrow, default)]
-    url: Loose<'a>,
-    #[serde(borrow, default)]
-    detail: Loose<'a>,
 }
 
 #[derive(Deserialize)]
@@ -176,23 +175,22 @@ fn document(file: &FilePart, how: DocumentPart) -> Result<String, &'static str> 
     }
 }
 
-/// An address in an object, or bare.
-fn url(raw: &RawValue) -> String {
-    match object::<WireUrl<'_>>(raw.get()) {
-        Ok(WireUrl { url: Loose(Some(url)), .. }) => url.into_owned(),
-        Ok(_) | Err(_) => text_or_raw(raw).into_owned(),
-    }
+/// An address in an object, or bare; `None` where more is said of it, such as how closely an image is looked at.
+fn url(raw: &RawValue) -> Option<String> {
+    let Some(fields) = Fields::read(raw.get()) else { return serde_json::from_str(raw.get()).ok() };
+    let is_auto = fields.get("detail").is_none_or(|raw| matches!(raw.get(), "\"auto\"" | "null"));
+    let url = fields.get("url").filter(|_| is_auto && holds_only(raw, &["url", "detail"]))?;
+    serde_json::from_str(url.get()).ok()
 }
 
 /// A file at an address, which may hold the data itself.
-fn located(url: &str, media_type: &str, name: Option<String>) -> FilePart {
+fn located(url: &str, media_type: &str, name: Option<String>) -> Option<FilePart> {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    match inline {
-        Some((media_type, data)) => {
-            FilePart { media_type: media_type.to_owned(), source: FileSource::Base64(data.to_owned()), name }
-        }
-        None => FilePart { media_type: media_type.to_owned(), source: FileSource::Url(url.to_owned()), name },
-    }
+    let (media_type, source) = match inline {
+        Some((media_type, data)) => (media_type, FileSource::Base64(data.to_owned())),
+        None => (media_type, FileSource::Url(url.to_owned())),
+    };
+    (!url.is_empty()).then(|| FilePart { media_type: media_type.to_owned(), source, name })
 }
 
 const PDF: &str = "application/pdf";
@@ -231,7 +229,25 @@ mod tests {
             read(r#"{"type":"image_url","image_url":"https://a.example/b"}"#).unwrap().media_type,
             "image/*"
         );
-        assert!(read(r#"{"type":"hologram"}"#).is_none() && read("7").is_none());
+    }
+
+    #[test]
+    fn what_our_types_would_not_say_wholly_is_no_file() {
+        for raw in [
+            "7",
+            r#"{"type":"hologram"}"#,
+            r#"{"type":"image_url"}"#,
+            r#"{"type":"image_url","image_url":""}"#,
+            r#"{"type":"image_url","image_url":{"url":"https://a.example/b","detail":"high"}}"#,
+            r#"{"type":"video_url","video_url":{"url":"https://a.example/b","fps":2}}"#,
+            r#"{"type":"input_audio","input_audio":{"data":"AA==","format":"wav","speed":2}}"#,
+            r#"{"type":"file","file":{"file_data":"AA=="}}"#,
+            r#"{"type":"file","file":{"file_data":"data:text/csv;base64,AA=="}}"#,
+            r#"{"type":"file","file":{"file_id":"f","filename":"a.pdf"}}"#,
+            r#"{"type":"file","file":{"file_id":"f","file_data":"data:application/pdf;base64,AA=="}}"#,
+        ] {
+            assert_eq!(read(raw), None, "{raw}");
+        }
     }
 
     #[test]

@@ -5,7 +5,12 @@ use serde::{Deserialize, Serialize};
 
 /// What one provider does otherwise than others. The default assumes the least: what every compatible server takes.
 ///
-/// Every field stands for itself, so that a user's configuration can correct one:
+/// Both ways go by it: a request is written in the provider's words, and a recorded one or an answer is read by them.
+/// What a provider does not take is left out or said otherwise, with a diagnostic (requirement M12). What one model
+/// takes and another of the same provider does not is in [`agent_core::ModelProfile`].
+///
+/// Every field stands for itself, so that a user's configuration can correct one; in JSON, the names of choices are
+/// those of the variants in snake case:
 ///
 /// ```
 /// use agent_providers::openai_chat::{Quirks, ReasoningBack};
@@ -40,9 +45,10 @@ pub struct Quirks {
     pub thinking: ThinkingField,
     /// Where the effort is asked for.
     pub effort: EffortField,
-    /// The efforts the provider has a word for, lowest first; the nearest one is sent. Empty means all.
+    /// The efforts the provider has a word for, lowest first; the highest one that is not above the wanted one is sent,
+    /// or else the lowest. Empty means all.
     pub efforts: Vec<Effort>,
-    /// Whether `stream_options` with `include_usage` is taken.
+    /// Whether `stream_options` with `include_usage` is taken: without, some servers tell no usage of a stream.
     pub stream_usage: bool,
     /// What the ids of calls look like.
     pub call_ids: CallIds,
@@ -50,25 +56,25 @@ pub struct Quirks {
     pub output: OutputCount,
     /// How a call is demanded.
     pub tool_choice: ToolChoiceWords,
-    /// Whether `parallel_tool_calls` is taken.
+    /// Whether `parallel_tool_calls` is taken, which keeps a model to one call at a time.
     pub parallel_tool_calls: bool,
-    /// Whether `strict` is taken in a tool.
+    /// Whether `strict` is taken in a tool; else it is left out of what the card tells this provider.
     pub strict_tools: bool,
     /// Whether content parts may carry `cache_control`. Contents are then always lists.
     pub cache_control: bool,
-    /// Whether `prefix` marks an assistant message that the model goes on with.
+    /// Whether `prefix` marks an assistant message at the end of a request, which the model goes on with.
     pub prefix: bool,
-    /// Whether an assistant message has a field `refusal`.
+    /// Whether an assistant message has a field `refusal`; else the words of one stand in the content.
     pub refusal: bool,
-    /// Whether images are taken in users' messages.
+    /// Whether images are taken in users' messages, and not only by the model ([`agent_core::ModelProfile::vision`]).
     pub images: bool,
-    /// How documents are sent.
+    /// How PDF documents are sent; documents of plain text are always sent in their words.
     pub documents: DocumentPart,
     /// Whether `input_audio` parts are taken.
     pub audio: bool,
     /// Whether `video_url` parts are taken.
     pub video: bool,
-    /// Whether a tool's result may hold images; else they follow in a user's message.
+    /// Whether a tool's result may hold images; else they follow in a user's message (case M11).
     pub tool_images: bool,
     /// The provider's words for what a call gets for its price.
     pub service_tier: TierWords,
@@ -76,9 +82,9 @@ pub struct Quirks {
     pub seed: SeedField,
     /// Whether `top_k` is taken.
     pub top_k: bool,
-    /// Whether `presence_penalty` and `frequency_penalty` are not taken.
+    /// Whether `presence_penalty` and `frequency_penalty` are not taken; nearly everybody takes them.
     pub no_penalties: bool,
-    /// Most stop sequences; `None` without a limit.
+    /// Most stop sequences, of which the first ones are sent; `None` without a limit.
     pub max_stops: Option<usize>,
 }
 
@@ -196,15 +202,16 @@ pub enum OutputCount {
     TotalLessPrompt,
 }
 
-/// Words of `tool_choice`.
+/// Words of `tool_choice`. Some of several tools are named only to models whose profile says
+/// [`agent_core::ModelProfile::allowed_tools`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolChoiceWords {
-    /// `required`, or a function's name.
+    /// `required`, a function's name, or `allowed_tools`.
     #[default]
     Required,
-    /// `any`, or a function's name.
+    /// `any`, a function's name, or `allowed_tools`.
     Any,
     /// `required` only; no single function.
     Unnamed,
@@ -257,7 +264,8 @@ pub enum SeedField {
 }
 
 impl Quirks {
-    /// What is known of a provider; the default for one of whom nothing is.
+    /// What is known of a provider by its name: `openai-chat`, `ollama-chat`, `llamacpp`, `vllm`, `deepseek`,
+    /// `openrouter`, `groq`, `xai-chat`, `mistral` or `lmstudio`. The default for one of whom nothing is.
     pub fn of(provider: &str) -> Self {
         match provider {
             "openai-chat" => Self::openai(),

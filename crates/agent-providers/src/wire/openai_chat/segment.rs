@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, FilePart, FileSource, Message, ProviderPart, Reasoning,
-    Rendered, Seal, ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
+    AssistantPart, AssistantText, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered, Seal,
+    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
 };
 use bytes::Bytes;
 
@@ -14,6 +14,7 @@ use super::ids::Ids;
 use super::quirks::{NoContent, Quirks, ReasoningBack};
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, replaced, sound};
+use crate::wire::parts::{clipped_file, clipped_part, document_words};
 use crate::wire::words::{clipped, label};
 
 /// Who speaks in an item of the list.
@@ -49,10 +50,6 @@ impl Renderer<'_, '_> {
         self.user(content)
     }
 
-    fn is_ours(&self, part: &ProviderPart) -> bool {
-        part.provider == self.cx.profile.provider && part.raw.is_object()
-    }
-
     fn message(&mut self, message: Message<'_>) -> Vec<Run<Role>> {
         match message {
             Message::User(said) => {
@@ -60,10 +57,13 @@ impl Renderer<'_, '_> {
                 said.parts().iter().for_each(|part| match part {
                     UserPart::Text(words) => content.text(words.as_str()),
                     UserPart::File(file) => self.file(&mut content, file),
-                    UserPart::Provider(part) if self.is_ours(part) => {
-                        content.part(sound(part.raw.get()).into_owned());
+                    UserPart::Provider(part) => {
+                        self.cx
+                            .own("message.part", part)
+                            .into_iter()
+                            .for_each(|raw| content.part(raw.into()));
                     }
-                    UserPart::Provider(_) | _ => self.leave_out("message.part", NO_FORM),
+                    _ => self.cx.no_form("message.part"),
                 });
                 vec![self.user(content)]
             }
@@ -104,27 +104,22 @@ impl Renderer<'_, '_> {
                     let call = self.call(call);
                     said.calls.push(call);
                 }
-                AssistantPart::Provider(part)
-                    if part.provider == self.cx.profile.provider && part.raw.is_object() =>
-                {
-                    let raw = sound(part.raw.get()).into_owned();
-                    match part.kind.as_str() {
-                        "audio" => said.fields.extend(audio_reference(&raw)),
-                        kind if self.takes_part(kind, &raw) => said.content.part(raw),
-                        kind => self.leave_out(
-                            "assistant.provider_part",
-                            &format!("{kind:?} is not taken back by this provider"),
-                        ),
-                    }
-                }
-                AssistantPart::Provider(part) => self.leave_out(
-                    "assistant.provider_part",
-                    &format!("a {:?} block of {} means nothing to this provider", part.kind, part.provider),
-                ),
-                _ => self.leave_out("assistant.part", NO_FORM),
+                AssistantPart::Provider(part) => self.own(&mut said, part),
+                _ => self.cx.no_form("assistant.part"),
             }
         }
         said.run(self.quirks)
+    }
+
+    /// A part that only its provider understands, where it takes it back.
+    fn own(&mut self, said: &mut Said, part: &ProviderPart) {
+        const WHAT: &str = "assistant.provider_part";
+        let Some(raw) = self.cx.own(WHAT, part) else { return };
+        match part.kind.as_str() {
+            "audio" => said.fields.extend(audio_reference(&raw)),
+            kind if self.takes_part(kind, &raw) => said.content.part(raw.into_owned()),
+            kind => self.cx.note(WHAT, format!("{kind:?} is not taken back by this provider")),
+        }
     }
 
     /// Whether a part stood in a list of content that the provider takes back.
@@ -229,14 +224,20 @@ impl Renderer<'_, '_> {
         for part in parts {
             match part {
                 ContentPart::Text(text) => content.text(&clipped(text.as_str(), clip)),
-                ContentPart::File(file) => match (&file.source, clip) {
-                    (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
-                        content.text(&format!("[{}, {} bytes removed]", label(file), data.len()));
-                    }
-                    _ if self.quirks.tool_images => self.file(content, file),
-                    _ => self.move_out(result, file, content, shown),
+                ContentPart::File(file) => match clipped_file(file, clip) {
+                    Some(words) => content.text(&words),
+                    None if self.quirks.tool_images => self.file(content, file),
+                    None => self.move_out(result, file, content, shown),
                 },
-                ContentPart::Provider(_) | _ => self.leave_out("tool_result.part", NO_FORM),
+                // Whoever made it stand in a result has a provider that takes it there.
+                ContentPart::Provider(part) => match clipped_part(part, clip) {
+                    Some(words) => content.text(&words),
+                    None => {
+                        let own = self.cx.own("tool_result.part", part);
+                        own.into_iter().for_each(|raw| content.part(raw.into()));
+                    }
+                },
+                _ => self.cx.no_form("tool_result.part"),
             }
         }
     }
@@ -253,20 +254,16 @@ impl Renderer<'_, '_> {
         shown.parts.append(&mut moved.parts);
     }
 
-    /// A file; one the provider or model cannot take is named in words instead.
+    /// A file; a text is sent in its words, one the provider or model cannot take is named in words instead.
     fn file(&mut self, content: &mut Content, file: &FilePart) {
+        if let Some(words) = document_words(file) {
+            return content.text(&words);
+        }
         let profile = self.cx.profile;
         match files::part(file, self.quirks, profile.vision, &profile.provider) {
             Ok(part) => content.part(part),
-            Err(why) => {
-                content.text(&format!("[{}: not sent, {why}]", label(file)));
-                self.leave_out("file", &format!("{} was named in words: {why}", label(file)));
-            }
+            Err(why) => content.text(&self.cx.not_sent(file, why)),
         }
-    }
-
-    fn leave_out(&mut self, what: &str, why: &str) {
-        self.cx.note(what, why);
     }
 }
 
@@ -416,4 +413,3 @@ fn owned(fields: Fields<'_>) -> Vec<(String, String)> {
 
 /// Stands in for a message without content.
 const NO_CONTENT: &str = "(no content)";
-const NO_FORM: &str = "this kind of part has no form on this wire";

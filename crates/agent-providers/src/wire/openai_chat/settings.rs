@@ -1,10 +1,12 @@
 //! The end of a request: limits, thinking and choices, in the words of the provider.
 
-use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolChoice};
+use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolCard};
 
+use super::encode::RULES;
 use super::quirks::{EffortField, LimitField, Quirks, SeedField, ThinkingField, TierWords, ToolChoiceWords};
+use crate::wire::choice::{Choice, choice, is_sent, undecided};
 use crate::wire::form::Cx;
-use crate::wire::json::quoted;
+use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
 
 /// Writes everything behind the messages but whether the answer is streamed.
@@ -61,18 +63,11 @@ struct Writer<'w, 'e> {
 impl Writer<'_, '_> {
     fn limit(&mut self) {
         let Some(wanted) = self.settings.max_output else { return };
-        let (most, model) = (self.cx.profile.max_output, &self.cx.profile.model);
-        // What is only assumed of a model is no reason to send less.
-        let given = if self.cx.profile.known { wanted.min(most) } else { wanted };
-        if given != wanted {
-            let why = format!("{model} writes at most {most} tokens; asked for {most}");
-            self.cx.note("settings.max_output", why);
-        }
         let key = match self.quirks.limit {
             LimitField::MaxTokens => "max_tokens",
             LimitField::MaxCompletionTokens => "max_completion_tokens",
         };
-        self.tail.set(key, &given.max(1));
+        self.tail.set(key, &self.cx.output_limit(wanted));
     }
 
     fn sampling(&mut self) {
@@ -90,15 +85,11 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn number(&mut self, key: &str, value: Option<f32>, setting: Setting, (least, most): (f32, f32)) {
+    fn number(&mut self, key: &str, value: Option<f32>, setting: Setting, range: (f32, f32)) {
         let Some(wanted) = self.accepted(key, value, setting, true) else { return };
-        if !wanted.is_finite() {
-            return self.note(key, "it is no number; left out");
+        if let Some(given) = self.cx.nearest(&format!("settings.{key}"), wanted, range) {
+            self.tail.set(key, &given);
         }
-        if !(least..=most).contains(&wanted) {
-            self.note(key, format!("{least} to {most} are taken; the nearest was sent"));
-        }
-        self.tail.set(key, &wanted.clamp(least, most));
     }
 
     fn seed_and_stops(&mut self) {
@@ -202,7 +193,7 @@ impl Writer<'_, '_> {
     }
 
     fn tools(&mut self, request: &ModelRequest<'_>) {
-        let has_tools = !request.tools.is_empty();
+        let has_tools = request.tools.iter().any(|tool| is_sent(tool, RULES, self.cx.profile));
         let parallel = self.settings.parallel_tool_calls;
         let is_taken = self.quirks.parallel_tool_calls;
         match self.accepted("parallel_tool_calls", parallel, Setting::ParallelToolCalls, is_taken) {
@@ -210,43 +201,40 @@ impl Writer<'_, '_> {
             Some(_) => self.note("parallel_tool_calls", "there are no tools; left out"),
             None => {}
         }
-        match self.choice(request) {
-            Ok(Some(choice)) => self.tail.raw("tool_choice", choice),
-            Ok(None) => {}
-            Err(why) => self.cx.note("tool_choice", why),
+        if let Some(choice) = self.choice(request) {
+            self.tail.raw("tool_choice", choice);
         }
     }
 
-    fn choice(&self, request: &ModelRequest<'_>) -> Result<Option<String>, &'static str> {
-        let words = self.quirks.tool_choice;
-        let required = if words == ToolChoiceWords::Any { r#""any""# } else { r#""required""# };
-        let given = match request.tool_choice {
-            ToolChoice::Auto => return Ok(None),
-            ToolChoice::None if request.tools.is_empty() => return Ok(None),
-            _ if words == ToolChoiceWords::None => {
-                return Err("this provider has no such field; the model decides");
+    fn choice(&mut self, request: &ModelRequest<'_>) -> Option<String> {
+        let (profile, words) = (self.cx.profile, self.quirks.tool_choice);
+        let choice = choice(request, |tool| is_sent(tool, RULES, profile), self.cx)?;
+        let is_unnamed = words == ToolChoiceWords::Unnamed;
+        match choice {
+            _ if words == ToolChoiceWords::None => undecided("this provider has no such field", self.cx),
+            Choice::None => Some(quoted("none")),
+            Choice::Tool(_) if is_unnamed && request.tools.len() > 1 => {
+                undecided("this provider cannot force one tool of several", self.cx)
             }
-            ToolChoice::None => return Ok(Some(r#""none""#.to_owned())),
-            ToolChoice::Required if request.tools.is_empty() => {
-                return Err("there are no tools; the model decides");
+            Choice::Allowed { .. } if is_unnamed => {
+                undecided("this provider cannot hold the model to some of its tools", self.cx)
             }
-            ToolChoice::Tool(name) if !request.tools.iter().any(|tool| tool.name() == name) => {
-                return Err("the tool is not among the tools of the request; the model decides");
+            Choice::Tool(tool) if !is_unnamed => match named(tool, self.cx) {
+                None => undecided("this provider has no words for one of its own tools", self.cx),
+                name => name,
+            },
+            Choice::Tool(_) | Choice::Required => {
+                Some(quoted(if words == ToolChoiceWords::Any { "any" } else { "required" }))
             }
-            ToolChoice::Tool(name) if words != ToolChoiceWords::Unnamed => {
-                let name = quoted(&self.cx.names.wire(name));
-                Ok(format!(r#"{{"type":"function","function":{{"name":{name}}}}}"#))
+            Choice::Allowed { tools, required } => {
+                let mode = if required { "required" } else { "auto" };
+                let tools: Vec<String> = tools.iter().filter_map(|tool| named(tool, self.cx)).collect();
+                let tools = tools.join(",");
+                Some(format!(
+                    r#"{{"type":"allowed_tools","allowed_tools":{{"mode":"{mode}","tools":[{tools}]}}}}"#
+                ))
             }
-            ToolChoice::Tool(_) if request.tools.len() > 1 => {
-                Err("this provider cannot force one tool of several; the model decides")
-            }
-            ToolChoice::Tool(_) | ToolChoice::Required => Ok(required.to_owned()),
-            ToolChoice::Allowed { .. } | _ => Err("this provider has no such choice; the model decides"),
-        };
-        if !self.cx.profile.forced_tool_choice {
-            return Err("this model cannot be forced to call a tool; the model decides");
         }
-        given.map(Some)
     }
 
     fn tier(&mut self) {
@@ -271,16 +259,23 @@ impl Writer<'_, '_> {
             self.note(key, "this provider does not take it; left out");
             return None;
         }
-        if self.cx.profile.refuses.contains(&setting) {
-            self.note(key, "this model refuses it; left out");
-            return None;
-        }
-        Some(value)
+        self.cx.takes(&format!("settings.{key}"), setting).then_some(value)
     }
 
     fn note(&mut self, key: &str, why: impl Into<String>) {
         self.cx.note(&format!("settings.{key}"), why);
     }
+}
+
+/// How a choice names a tool: a function, or one of the provider's that takes free text.
+fn named(tool: &ToolCard, cx: &Cx<'_>) -> Option<String> {
+    let name = quoted(&cx.names.wire(tool.name()));
+    if !tool.is_hosted() {
+        return Some(format!(r#"{{"type":"function","function":{{"name":{name}}}}}"#));
+    }
+    let entry = Fields::read(tool.data()?.json.get())?;
+    let inner = Fields::read(entry.get("custom")?.get())?;
+    Some(format!(r#"{{"type":"custom","custom":{{"name":{}}}}}"#, inner.get("name")?.get()))
 }
 
 const EFFORTS: &[(Effort, &str)] = &[

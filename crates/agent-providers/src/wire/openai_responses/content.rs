@@ -4,7 +4,6 @@ use agent_core::{FilePart, FileSource};
 
 use crate::wire::form::Cx;
 use crate::wire::json::quoted;
-use crate::wire::words::label;
 
 /// Parts of an item's content while they are written.
 #[derive(Debug, Default)]
@@ -21,7 +20,8 @@ impl Parts {
         }
     }
 
-    fn push(&mut self, part: &str) {
+    /// A part as JSON.
+    pub(super) fn push(&mut self, part: &str) {
         if !self.bytes.is_empty() {
             self.bytes.push(b',');
         }
@@ -80,10 +80,7 @@ pub(super) fn file(parts: &mut Parts, file: &FilePart, cx: &mut Cx<'_>) {
             let kind = if is_image { "input_image" } else { "input_file" };
             parts.push(&format!(r#"{{"type":"{kind}"{source}}}"#));
         }
-        Err(why) => {
-            parts.text(&format!("[{}: not sent, {why}]", label(file)));
-            cx.note("file", format!("{} was named in words: {why}", label(file)));
-        }
+        Err(why) => parts.text(&cx.not_sent(file, why)),
     }
 }
 

@@ -1,8 +1,8 @@
 //! A recorded request, read back into the conversation it was made of.
 
 use agent_core::{
-    AssistantPart, FilePart, FileSource, ProviderData, RawJson, RequestSettings, SystemBlock, Text, Thinking,
-    ToolCard, ToolChoice, ToolInput, ToolOutput, UserPart,
+    AssistantPart, FilePart, FileSource, ProviderData, ProviderPart, RawJson, RequestSettings, SystemBlock,
+    Text, Thinking, ToolCard, ToolChoice, ToolInput, ToolOutput, UserPart,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use super::tools::{hosted_name, read_choice};
 use crate::names::ToolNames;
 use crate::wire::Dialect;
 use crate::wire::import::{Grouping, ImportError, Imported, content_part};
-use crate::wire::json::{Fields, Loose, mended, object, quoted, received, replaced, text_or_raw};
+use crate::wire::json::{Fields, Loose, mended, object, quoted, received, replaced, text_or_raw, without};
 use crate::wire::tail::extra;
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
@@ -72,8 +72,6 @@ struct WirePart<'a> {
     file_data: Loose<'a>,
     #[serde(borrow, default)]
     filename: Loose<'a>,
-    #[serde(borrow, default)]
-    detail: Loose<'a>,
 }
 
 impl Importer<'_> {
@@ -176,26 +174,32 @@ impl Importer<'_> {
             self.groups.leave_out("input", "a part of a content is no object");
             return None;
         };
-        if !matches!(part.detail.as_str(), "" | "auto") {
-            self.groups.leave_out("input", "the detail of an image has no place in our types");
-        }
         let source = match part.kind.as_str() {
             "input_text" | "text" | "output_text" => {
                 return Text::new(received(part.text.as_str(), self.lone)).map(UserPart::Text);
             }
-            "input_image" => self.source(&part.image_url, &part.image_url, &part.file_id),
-            "input_file" => self.source(&part.file_data, &part.file_url, &part.file_id),
+            "input_image" if says_one_of(raw, &[&["image_url"], &["file_id"]]) => {
+                self.source(&part.image_url, &part.image_url, &part.file_id)
+            }
+            "input_file" if says_one_of(raw, &[&["file_data", "filename"], &["file_url"], &["file_id"]]) => {
+                self.source(&part.file_data, &part.file_url, &part.file_id)
+            }
             _ => None,
         };
-        let Some((media, source)) = source else {
-            let why = format!("a {:?} part has no place in our types, or is empty", part.kind.as_str());
-            self.groups.leave_out("input", &why);
-            return None;
-        };
+        let Some((media, source)) = source else { return Some(self.kept(&part, raw)) };
         let fallback = if part.kind.as_str() == "input_image" { "image/*" } else { "application/pdf" };
         let media_type = media.unwrap_or_else(|| fallback.to_owned());
         let name = Some(part.filename.as_str().to_owned()).filter(|name| !name.is_empty());
         Some(UserPart::File(FilePart { media_type, source, name }))
+    }
+
+    /// A part that our types do not say wholly, as it is; a cache marker is none of it.
+    fn kept(&self, part: &WirePart<'_>, raw: &RawValue) -> UserPart {
+        UserPart::Provider(ProviderPart {
+            provider: self.dialect.provider.clone(),
+            kind: part.kind.as_str().to_owned(),
+            raw: raw_of(&without(raw.get(), MARKER), self.lone),
+        })
     }
 
     /// Where a file's bytes are, and its media type where that is said.
@@ -297,6 +301,18 @@ impl Importer<'_> {
     }
 }
 
+/// Whether a part says nothing but its type and the fields of one of these sets. The default detail says nothing.
+fn says_one_of(raw: &RawValue, sets: &[&[&str]]) -> bool {
+    let fields = Fields::read(raw.get()).unwrap_or_default().0;
+    let said = fields.iter().filter(|(key, raw)| match key.as_ref() {
+        "type" | MARKER => false,
+        "detail" => !matches!(raw.get(), "null" | "\"auto\""),
+        _ => raw.get() != "null",
+    });
+    let said: Vec<&str> = said.map(|(key, _)| key.as_ref()).collect();
+    sets.iter().any(|set| said.iter().all(|key| set.contains(key)))
+}
+
 /// What our types do not say of how the model reasons; empty without any.
 fn rest_of_reasoning(given: &Fields<'_>, has_effort: bool) -> String {
     let rest = given.0.iter().filter(|(key, raw)| raw.get() != "null" && !(has_effort && key == "effort"));
@@ -308,3 +324,6 @@ fn rest_of_reasoning(given: &Fields<'_>, has_effort: bool) -> String {
 fn read<T: DeserializeOwned>(fields: &Fields<'_>, key: &str) -> Option<T> {
     fields.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
+
+/// Where a cache marker stands is decided with the request.
+const MARKER: &str = "prompt_cache_breakpoint";

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::item::{Watch, rest_of};
 use super::segment::{ID, fields};
-use super::shape::{PART, REFUSAL, Words, data_of, object_of, words};
+use super::shape::{OUTPUT_TEXT, PART, REFUSAL, Words, data_of, object_of, words};
 use crate::wire::json::{Fields, quoted, sound, text_or_raw};
 
 /// What was streamed of one part of a message.
@@ -21,15 +21,23 @@ pub(super) struct Streamed<'p> {
 /// A message of the model while it is written.
 #[derive(Debug, Default)]
 pub(super) struct Message {
-    parts: Vec<String>,
+    parts: Vec<Said>,
     /// Its fields besides its content.
     fields: Vec<(String, String)>,
+}
+
+/// Words while they are written.
+#[derive(Debug)]
+struct Said {
+    text: String,
+    /// Further fields of theirs, as JSON; empty without any.
+    part: String,
 }
 
 impl Message {
     /// A message with the fields that came with its words.
     pub(super) fn of(data: Option<&ProviderData>, has_ids: bool) -> Self {
-        let fields = fields(data, |key| key != PART && (has_ids || key != ID));
+        let fields = fields(data, |key| key != PART && (has_ids || !OF_ITEM.contains(&key)));
         Self { parts: Vec::new(), fields }
     }
 
@@ -38,33 +46,48 @@ impl Message {
         fields(data, |key| key == PART).pop().map(|(_, raw)| raw).unwrap_or_default()
     }
 
-    /// Whether words of both are words of one message.
+    /// Whether words of both are words of one message: only an item that is known as one has several parts.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.fields == other.fields
+        self.is_item() && self.fields == other.fields
     }
 
     /// Appends words; `part` are further fields of theirs, as JSON.
     pub(super) fn push(&mut self, text: &str, part: &str) {
-        let part = sound(part);
-        let given = Fields::read(&part).unwrap_or_default();
-        let kind = given.get("type").map(text_or_raw).unwrap_or("output_text".into());
-        let key = if kind == REFUSAL { REFUSAL } else { "text" };
-        let mut out = format!(r#"{{"type":{},"{key}":{}"#, quoted(&kind), quoted(text));
-        for (key, raw) in given.0.iter().filter(|(key, _)| key != "type") {
-            out.push_str(&format!(",{}:{}", quoted(key), raw.get()));
-        }
-        out.push('}');
-        self.parts.push(out);
+        self.parts.push(Said { text: text.to_owned(), part: sound(part).into_owned() });
     }
 
+    /// Words of which nothing else is known are a plain text: a list of parts is taken for an item of the provider's,
+    /// which has an id.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        let parts = self.parts.join(",");
-        let mut out = format!(r#"{{"type":"message","role":"assistant","content":[{parts}]"#);
+        let content = match &self.parts[..] {
+            [Said { text, part }] if part.is_empty() && !self.is_item() => quoted(text),
+            parts => format!("[{}]", parts.iter().map(Said::json).collect::<Vec<_>>().join(",")),
+        };
+        let mut out = format!(r#"{{"type":"message","role":"assistant","content":{content}"#);
         for (key, raw) in self.fields {
             out.push_str(&format!(",{}:{raw}", quoted(&key)));
         }
         out.push('}');
         out.into_bytes()
+    }
+
+    fn is_item(&self) -> bool {
+        self.fields.iter().any(|(key, _)| OF_ITEM.contains(&key.as_str()))
+    }
+}
+
+impl Said {
+    /// A part of a list; the kind of plain words need not be known.
+    fn json(&self) -> String {
+        let given = Fields::read(&self.part).unwrap_or_default();
+        let kind = given.get("type").map(text_or_raw).unwrap_or(OUTPUT_TEXT.into());
+        let key = if kind == REFUSAL { REFUSAL } else { "text" };
+        let mut out = format!(r#"{{"type":{},"{key}":{}"#, quoted(&kind), quoted(&self.text));
+        for (key, raw) in given.0.iter().filter(|(key, _)| key != "type") {
+            out.push_str(&format!(",{}:{}", quoted(key), raw.get()));
+        }
+        out.push('}');
+        out
     }
 }
 
@@ -128,3 +151,5 @@ fn part(words: Words, fields: &[(String, String)], provider: &str) -> Option<Ass
 }
 
 const ANNOTATIONS: &str = "annotations";
+/// Fields that only a message of the provider's own has.
+const OF_ITEM: [&str; 2] = [ID, "status"];

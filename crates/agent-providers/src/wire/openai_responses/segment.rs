@@ -1,11 +1,8 @@
 //! Pieces of the conversation as items: encoded once, spliced where a cache marker may stand.
 
-use std::borrow::Cow;
-
 use agent_core::{
-    AssistantPart, CacheProfile, ContentPart, FileSource, Message, ModelProfile, ProviderData, ProviderPart,
-    RawJson, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolInput, ToolOutput, ToolResult, Trim,
-    UserPart,
+    AssistantPart, CacheProfile, ContentPart, Message, ModelProfile, ProviderData, ProviderPart, RawJson,
+    Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult, Trim, UserPart,
 };
 use bytes::Bytes;
 
@@ -15,7 +12,8 @@ use super::shape::WireItem;
 use crate::names::wire_id_within;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, object, quoted, sound, write};
-use crate::wire::words::{clipped, label};
+use crate::wire::parts::{clipped_file, clipped_part};
+use crate::wire::words::{clipped, object_input};
 
 /// Who an item is of; only the end of the list asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +65,8 @@ impl Renderer<'_, '_> {
                     match part {
                         UserPart::Text(words) => parts.text(words.as_str()),
                         UserPart::File(file) => file_part(&mut parts, file, self.cx),
-                        UserPart::Provider(_) | _ => {
-                            self.cx.note("message.part", "this kind of part has no form on this wire");
-                        }
+                        UserPart::Provider(part) => self.own("message.part", &mut parts, part),
+                        _ => self.cx.no_form("message.part"),
                     }
                 }
                 let (bytes, splice) = parts.into_item(USER);
@@ -110,14 +107,12 @@ impl Renderer<'_, '_> {
                 }
                 AssistantPart::Reasoning(_) => {}
                 AssistantPart::ToolCall(call) => items.push(self.call(call, has_ids)),
-                AssistantPart::Provider(part) if part.provider == ours && part.raw.is_object() => {
-                    items.push(own(part, has_ids));
+                AssistantPart::Provider(part) => {
+                    if let Some(raw) = self.cx.own("assistant.provider_part", part) {
+                        items.push(own(&part.kind, &raw, has_ids));
+                    }
                 }
-                AssistantPart::Provider(part) => self.cx.note(
-                    "assistant.provider_part",
-                    format!("a {:?} item of {} means nothing to this provider", part.kind, part.provider),
-                ),
-                _ => self.cx.note("assistant.part", "this kind of part has no form on this wire"),
+                _ => self.cx.no_form("assistant.part"),
             }
         }
         let joined = items.finish().join(&b',');
@@ -133,7 +128,7 @@ impl Renderer<'_, '_> {
         out.extend_from_slice(br#","name":"#);
         write(&mut out, self.cx.names.wire(&call.name).as_ref());
         out.extend_from_slice(br#","arguments":"#);
-        write(&mut out, input(&call.input).as_ref());
+        write(&mut out, object_input(&call.input).as_ref());
         let data = call.data.as_ref().filter(|data| data.provider == self.cx.profile.provider);
         for (key, raw) in fields(data, |key| has_ids || key != ID) {
             out.extend_from_slice(format!(",{}:{raw}", quoted(&key)).as_bytes());
@@ -182,24 +177,31 @@ impl Renderer<'_, '_> {
         fields(data, |key| key == "caller").pop().map(|(_, raw)| raw)
     }
 
-    /// The parts inside a result. A clipped file is gone whole: half of one is of no use.
+    /// The parts inside a result.
     fn content(&mut self, content: &[ContentPart], clip: Option<usize>) -> Parts {
         let mut parts = Parts::default();
         for part in content {
             match part {
                 ContentPart::Text(text) => parts.text(&clipped(text.as_str(), clip)),
-                ContentPart::File(file) => match (&file.source, clip) {
-                    (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
-                        parts.text(&format!("[{}, {} bytes removed]", label(file), data.len()));
-                    }
-                    _ => file_part(&mut parts, file, self.cx),
+                ContentPart::File(file) => match clipped_file(file, clip) {
+                    Some(words) => parts.text(&words),
+                    None => file_part(&mut parts, file, self.cx),
                 },
-                ContentPart::Provider(_) | _ => {
-                    self.cx.note("tool_result.part", "this kind of part has no form on this wire");
-                }
+                ContentPart::Provider(part) => match clipped_part(part, clip) {
+                    Some(words) => parts.text(&words),
+                    None => self.own("tool_result.part", &mut parts, part),
+                },
+                _ => self.cx.no_form("tool_result.part"),
             }
         }
         parts
+    }
+
+    /// A part of a content that only its provider understands.
+    fn own(&mut self, what: &str, parts: &mut Parts, part: &ProviderPart) {
+        if let Some(raw) = self.cx.own(what, part) {
+            parts.push(&raw);
+        }
     }
 }
 
@@ -211,7 +213,8 @@ impl Items {
             self.open = Some(said);
         }
         if let Some(open) = &mut self.open {
-            open.push(text, &Said::part_of(data));
+            let part = if has_ids { Said::part_of(data) } else { String::new() };
+            open.push(text, &part);
         }
         self.thinking = 0;
     }
@@ -268,26 +271,14 @@ fn sealed<'s>(said: &'s Reasoning, ours: &str) -> Option<&'s RawJson> {
 }
 
 /// An item of the provider, byte for byte, or without its id.
-fn own(part: &ProviderPart, has_ids: bool) -> Vec<u8> {
-    let text = sound(part.raw.get());
-    let is_named = object::<WireItem<'_>>(&text).is_ok_and(|item| item.id.0.is_some());
-    if has_ids || !is_named || NAMED_BY_ID.contains(&part.kind.as_str()) {
+fn own(kind: &str, text: &str, has_ids: bool) -> Vec<u8> {
+    let is_named = object::<WireItem<'_>>(text).is_ok_and(|item| item.id.0.is_some());
+    if has_ids || !is_named || NAMED_BY_ID.contains(&kind) {
         return text.as_bytes().to_vec();
     }
-    let rest = Fields::read(&text).unwrap_or_default().0.into_iter().filter(|(key, _)| key != ID);
+    let rest = Fields::read(text).unwrap_or_default().0.into_iter().filter(|(key, _)| key != ID);
     let rest: Vec<String> = rest.map(|(key, raw)| format!("{}:{}", quoted(&key), raw.get())).collect();
     format!("{{{}}}", rest.join(",")).into_bytes()
-}
-
-/// The input of a call, byte for byte; what is no JSON object is wrapped into one, since not every provider of this
-/// format takes another.
-fn input(input: &ToolInput) -> Cow<'_, str> {
-    match input {
-        ToolInput::Json(json) if json.is_object() => sound(json.get()),
-        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
-            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
-        }
-    }
 }
 
 pub(super) const ID: &str = "id";

@@ -2,7 +2,7 @@
 
 use agent_core::{Effort, ModelProfile, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking};
 
-use super::tools::choice;
+use super::tools::{choice, has_tools};
 use crate::wire::form::Cx;
 use crate::wire::tail::Tail;
 
@@ -11,13 +11,7 @@ pub(super) fn tail(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
     let mut tail = Tail::default();
     let settings = request.settings;
     if let Some(wanted) = settings.max_output {
-        let most = cx.profile.max_output.max(1);
-        if wanted > most {
-            let model = &cx.profile.model;
-            let why = format!("{model} writes at most {most} tokens; asked for {most}");
-            cx.note("settings.max_output", why);
-        }
-        tail.set("max_output_tokens", &wanted.clamp(1, most));
+        tail.set("max_output_tokens", &cx.output_limit(wanted));
     }
     sampling(&mut tail, settings, cx);
     if let Some(effort) = effort(settings, cx) {
@@ -47,15 +41,10 @@ fn sampling(tail: &mut Tail, settings: &RequestSettings, cx: &mut Cx<'_>) {
     ];
     for (key, wanted, most, what) in wanted {
         let Some(wanted) = wanted else { continue };
-        if cx.profile.refuses.contains(&Setting::Sampling) {
-            cx.note(what, "this model does not take it; left out");
-        } else if !wanted.is_finite() {
-            cx.note(what, "it is no number; left out");
-        } else {
-            if !(0.0..=most).contains(&wanted) {
-                cx.note(what, format!("this provider takes 0 to {most}; the nearest was sent"));
-            }
-            tail.set(key, &wanted.clamp(0.0, most));
+        if cx.takes(what, Setting::Sampling)
+            && let Some(given) = cx.nearest(what, wanted, (0.0, most))
+        {
+            tail.set(key, &given);
         }
     }
 }
@@ -86,8 +75,7 @@ fn effort(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<&'static str> {
         Some(_) => cx.note("settings.thinking", "this provider has no such mode; left out"),
     }
     let wanted = settings.effort?;
-    if no_effort {
-        cx.note("settings.effort", "this model does not take it; left out");
+    if !cx.takes("settings.effort", Setting::Effort) {
         return None;
     }
     let word = word_of(wanted, cx);
@@ -127,18 +115,15 @@ pub(super) fn effort_of(word: &str) -> Option<Effort> {
 fn parallel(tail: &mut Tail, request: &ModelRequest<'_>, cx: &mut Cx<'_>) {
     const WHAT: &str = "settings.parallel_tool_calls";
     let Some(wanted) = request.settings.parallel_tool_calls else { return };
-    if cx.profile.refuses.contains(&Setting::ParallelToolCalls) {
-        cx.note(WHAT, "this model does not take it; left out");
-    } else if request.tools.is_empty() {
+    if !has_tools(request, cx) {
         cx.note(WHAT, "there are no tools to call; left out");
-    } else {
+    } else if cx.takes(WHAT, Setting::ParallelToolCalls) {
         tail.set("parallel_tool_calls", &wanted);
     }
 }
 
 fn service_tier<'s>(settings: &'s RequestSettings, cx: &mut Cx<'_>) -> Option<&'s str> {
-    let refuses = |setting: Setting| cx.profile.refuses.contains(&setting);
-    let (no_tier, no_fast) = (refuses(Setting::ServiceTier), refuses(Setting::Fast));
+    let no_fast = cx.profile.refuses.contains(&Setting::Fast);
     if settings.fast && no_fast {
         cx.note("settings.fast", "this model has no faster form; left out");
     } else if settings.fast && settings.service_tier.is_some() {
@@ -156,11 +141,7 @@ fn service_tier<'s>(settings: &'s RequestSettings, cx: &mut Cx<'_>) -> Option<&'
             return None;
         }
     };
-    if no_tier {
-        cx.note("settings.service_tier", "this model does not take it; left out");
-        return None;
-    }
-    Some(tier)
+    cx.takes("settings.service_tier", Setting::ServiceTier).then_some(tier)
 }
 
 /// The tier of a word.

@@ -1,9 +1,12 @@
 //! The tools of a request, and which of them the model may or must call.
 
+use std::borrow::Cow;
+
 use agent_core::{ModelRequest, ToolCard, ToolChoice};
 
+use crate::wire::choice::{self, Choice, is_sent};
 use crate::wire::form::Cx;
-use crate::wire::json::{Fields, Loose, quoted, replaced, sound, text_or_raw};
+use crate::wire::json::{Fields, Loose, quoted, replaced, text_or_raw};
 use crate::wire::schema::{Rules, sendable};
 
 /// The tools as a field with its comma; nothing when no tool can be sent.
@@ -16,27 +19,17 @@ pub(super) fn list(cards: &[ToolCard], cx: &mut Cx<'_>) -> Vec<u8> {
 }
 
 fn entry(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
-    let data = card.data().filter(|data| data.provider == cx.profile.provider);
-    match data {
-        Some(data) if card.is_hosted() => Some(sound(data.json.get()).into_owned()),
-        None if card.is_hosted() => {
-            let why = format!("{:?} is run by another provider; left out", card.name());
-            cx.note("tools", why);
-            None
-        }
-        Some(data) => {
-            let data = sound(data.json.get());
-            let fields = Fields::read(&data).unwrap_or_default().0.into_iter();
-            let fields: Vec<_> = fields.map(|(key, raw)| (key.into_owned(), raw.get().to_owned())).collect();
-            Some(replaced(&function(card, cx)?, &fields))
-        }
-        None => function(card, cx),
+    if card.is_hosted() {
+        return cx.hosted(card).map(Cow::into_owned);
     }
+    let function = function(card, cx)?;
+    let fields = cx.own_fields(card);
+    Some(if fields.is_empty() { function } else { replaced(&function, &fields) })
 }
 
 /// A tool of ours. Unless it is told otherwise, OpenAI makes each input of a tool required.
 fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
-    let schema = sendable(card, Rules::OpenAi, cx)?;
+    let schema = sendable(card, RULES, cx)?;
     let mut out = format!(r#"{{"type":"function","name":{}"#, quoted(&cx.names.wire(card.name())));
     if !card.description().is_empty() {
         out.push_str(&format!(r#","description":{}"#, quoted(card.description())));
@@ -45,59 +38,24 @@ fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
     Some(out)
 }
 
-/// The value of `tool_choice`; `None` where the model decides.
-pub(super) fn choice(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
-    let choice = match request.tool_choice {
-        ToolChoice::Auto => return None,
-        ToolChoice::None if request.tools.is_empty() => return None,
-        ToolChoice::None => return Some(quoted("none")),
-        ToolChoice::Allowed { tools, required } => return allowed(tools, *required, request, cx),
-        ToolChoice::Required => quoted("required"),
-        ToolChoice::Tool(name) => match request.tools.iter().find(|card| card.name() == name) {
-            Some(card) => named(card, cx),
-            None => {
-                let why = "the tool is not among the tools of the request; the model decides";
-                cx.note(CHOICE, why);
-                return None;
-            }
-        },
-        _ => {
-            cx.note(CHOICE, "this provider has no such choice; the model decides");
-            return None;
-        }
-    };
-    let why = if request.tools.is_empty() {
-        "there are no tools; the model decides"
-    } else if !cx.profile.forced_tool_choice {
-        "this model cannot be forced to call a tool; the model decides"
-    } else {
-        return Some(choice);
-    };
-    cx.note(CHOICE, why);
-    None
+/// Whether a tool can be called at all.
+pub(super) fn has_tools(request: &ModelRequest<'_>, cx: &Cx<'_>) -> bool {
+    request.tools.iter().any(|card| is_sent(card, RULES, cx.profile))
 }
 
-/// A choice among some of the tools: the list of tools stays as it is, and with it what is cached.
-fn allowed(names: &[String], required: bool, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
-    let cards = names.iter().filter_map(|name| request.tools.iter().find(|card| card.name() == name));
-    let tools: Vec<String> = cards.map(|card| named(card, cx)).collect();
-    if tools.len() < names.len() {
-        cx.note(CHOICE, "some of the allowed tools are not among the tools of the request; left out");
-    }
-    let is_forced = required && cx.profile.forced_tool_choice;
-    if required && !is_forced {
-        cx.note(CHOICE, "this model cannot be forced to call a tool; it may answer without");
-    }
-    if tools.is_empty() {
-        return (!request.tools.is_empty()).then(|| quoted("none"));
-    }
-    let mode = if is_forced { "required" } else { "auto" };
-    if cx.profile.allowed_tools {
-        let tools = tools.join(",");
-        return Some(format!(r#"{{"type":"allowed_tools","mode":"{mode}","tools":[{tools}]}}"#));
-    }
-    cx.note(CHOICE, "this model cannot be held to some of its tools; all of them are allowed");
-    is_forced.then(|| quoted(mode))
+/// The value of `tool_choice`; `None` where the model decides.
+pub(super) fn choice(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
+    let profile = cx.profile;
+    Some(match choice::choice(request, |card| is_sent(card, RULES, profile), cx)? {
+        Choice::None => quoted("none"),
+        Choice::Required => quoted("required"),
+        Choice::Tool(card) => named(card, cx),
+        Choice::Allowed { tools, required } => {
+            let mode = if required { "required" } else { "auto" };
+            let tools: Vec<String> = tools.into_iter().map(|card| named(card, cx)).collect();
+            format!(r#"{{"type":"allowed_tools","mode":"{mode}","tools":[{}]}}"#, tools.join(","))
+        }
+    })
 }
 
 /// How a choice names a tool: one of ours by its name, one of the provider's by its type and what tells it apart.
@@ -157,4 +115,4 @@ fn card_named(raw: &str, cards: &[ToolCard]) -> Option<String> {
     cards.iter().any(|card| card.name() == name).then_some(name)
 }
 
-const CHOICE: &str = "tool_choice";
+const RULES: Rules = Rules::OpenAi;

@@ -3,8 +3,8 @@
 mod settings;
 
 use agent_core::{
-    AssistantPart, FilePart, FileSource, ProviderData, RawJson, SystemBlock, Text, ToolCard, ToolOutput,
-    UserPart,
+    AssistantPart, FilePart, FileSource, ProviderData, ProviderPart, RawJson, SystemBlock, Text, ToolCard,
+    ToolOutput, UserPart,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::decode::{Said, said};
 use super::{FORMAT, files};
 use crate::wire::import::{Grouping, ImportError, Imported, content_part};
-use crate::wire::json::{Fields, Loose, mended, object, quoted, received, text_or_raw};
+use crate::wire::json::{Fields, Loose, mended, object, quoted, received, text_or_raw, without};
 use crate::wire::{Dialect, Json};
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
@@ -174,14 +174,22 @@ impl Importer<'_> {
         if let "text" | "output_text" | "input_text" = part.kind.as_str() {
             return Text::new(self.sound(part.text.as_str())).map(UserPart::Text);
         }
-        let Some(file) = files::read(raw.get()) else {
-            self.leave_out(&format!("a {:?} part has no place, or is empty", part.kind.as_str()));
-            return None;
-        };
-        if let Some(detail) = files::detail(raw.get()) {
-            self.leave_out(&format!("the detail {detail:?} of an image has no place; the image is kept"));
+        match files::read(raw.get()) {
+            Some(file) => Some(UserPart::File(self.owned(file))),
+            None => self.kept(part.kind.into_string(), raw),
         }
-        Some(UserPart::File(self.owned(file)))
+    }
+
+    /// A part that our types do not say wholly, as it is; a cache marker is none of it.
+    fn kept(&mut self, kind: String, raw: &RawValue) -> Option<UserPart> {
+        let raw = self.sound(&without(raw.get(), "cache_control"));
+        let raw =
+            RawJson::parse(raw).map_err(|error| self.leave_out(&format!("a part cannot be kept ({error})")));
+        Some(UserPart::Provider(ProviderPart {
+            provider: self.dialect.provider.clone(),
+            kind,
+            raw: raw.ok()?,
+        }))
     }
 
     fn owned(&self, file: FilePart) -> FilePart {
@@ -214,7 +222,10 @@ impl Importer<'_> {
         let entry: Fields<'_> = object(raw.get()).map_err(|error| error.to_string())?;
         let Some(function) = entry.get("function") else {
             let text = |key: &str| entry.get(key).map(text_or_raw).unwrap_or_default().into_owned();
-            let name = [text("name"), text("type")].into_iter().find(|name| !name.is_empty());
+            let custom = entry.get("custom").and_then(|raw| Fields::read(raw.get()));
+            let custom = custom.and_then(|inner| inner.get("name").map(text_or_raw)).unwrap_or_default();
+            let names = [text("name"), custom.into_owned(), text("type")];
+            let name = names.into_iter().find(|name| !name.is_empty());
             let data = self.data(raw.get().to_owned())?;
             return ToolCard::hosted(name.unwrap_or_default(), data).map_err(|error| error.to_string());
         };
@@ -343,9 +354,9 @@ mod tests {
         };
         check(&said(r#"{"type":"text","text":"hi"}"#), "");
         check(&image("auto"), "");
-        check(&image("high"), "the detail \"high\" of an image has no place");
+        check(&image("high"), "");
         check(&said("7"), "a part cannot be read");
-        check(&said(r#"{"type":"hologram"}"#), "a \"hologram\" part has no place");
+        check(&said(r#"{"type":"hologram"}"#), "");
         check(r#"{"role":"user","name":"ann","content":"hi"}"#, "the name of a user");
         check(r#"{"role":"assistant","tool_calls":7}"#, "an assistant message cannot be read");
         check(r#"{"role":"system","content":[{"type":"image_url","image_url":"https://a"}]}"#, "is no text");
@@ -413,8 +424,41 @@ mod tests {
             thinking("llamacpp", r#""chat_template_kwargs":{"reasoning_effort":"low","n":1.0}"#),
             (None, Some(Effort::Low), r#"{"chat_template_kwargs":{"n":1.0}}"#.to_owned())
         );
-        let allowed = r#""tool_choice":{"type":"allowed_tools","allowed_tools":{}}"#;
-        assert_eq!(settings("openai-chat", allowed).1, format!("{{{allowed}}}"));
+        let odd = r#""tool_choice":{"type":"allowed_tools","allowed_tools":{}}"#;
+        assert_eq!(settings("openai-chat", odd).1, format!("{{{odd}}}"));
+    }
+
+    #[test]
+    fn choices_name_tools() {
+        let check = |choice: &str, expect: ToolChoice| {
+            let imported = import("openai-chat", &format!(r#""tool_choice":{choice}"#));
+            assert_eq!((imported.tool_choice, imported.settings.extra), (expect, vec![]), "{choice}");
+        };
+        let allowed = |required| ToolChoice::Allowed { tools: vec!["f".into(), "g".into()], required };
+        let several = |mode: &str| {
+            let f = r#"{"type":"function","function":{"name":"f"}}"#;
+            let g = r#"{"type":"custom","custom":{"name":"g"}}"#;
+            format!(r#"{{"type":"allowed_tools","allowed_tools":{{"mode":"{mode}","tools":[{f},{g}]}}}}"#)
+        };
+        check(r#"{"type":"function","function":{"name":"f"}}"#, ToolChoice::Tool("f".into()));
+        check(r#"{"type":"custom","custom":{"name":"g"}}"#, ToolChoice::Tool("g".into()));
+        check(&several("auto"), allowed(false));
+        check(&several("required"), allowed(true));
+        check(r#""any""#, ToolChoice::Required);
+        let tools = r#""tools":[{"type":"custom","custom":{"name":"g"}}]"#;
+        assert_eq!(import("openai-chat", tools).tools[0].name(), "g");
+    }
+
+    #[test]
+    fn what_our_types_do_not_have_is_kept_for_its_provider() {
+        let said = r#"{"role":"user","content":[{"type":"hologram","n":1.0,"cache_control":{}}]}"#;
+        let imported = talk(said);
+        let entry = serde_json::to_string(&imported.history.entries()[0]).unwrap();
+        assert_eq!(
+            entry,
+            r#"{"user":[{"provider":{"provider":"openai-chat","kind":"hologram","raw":{"type":"hologram","n":1.0}}}]}"#
+        );
+        assert_eq!(imported.diagnostics, []);
     }
 
     #[test]

@@ -40,10 +40,21 @@ struct Reader<'q> {
     rest: Vec<(&'static str, String)>,
 }
 
+/// A tool that a choice names, or a choice of several.
 #[derive(Deserialize)]
-struct WireNamed<'a> {
+struct WireChoice<'a> {
+    #[serde(borrow, alias = "custom")]
+    function: Option<WireName<'a>>,
     #[serde(borrow)]
-    function: WireName<'a>,
+    allowed_tools: Option<WireAllowed<'a>>,
+}
+
+#[derive(Deserialize)]
+struct WireAllowed<'a> {
+    #[serde(borrow, default)]
+    mode: Loose<'a>,
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -192,8 +203,16 @@ fn json<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
 }
 
 fn choice(raw: &RawValue) -> Option<ToolChoice> {
-    if let Ok(named) = object::<WireNamed<'_>>(raw.get()) {
-        return named.function.name.0.map(|name| ToolChoice::Tool(name.into_owned()));
+    if let Ok(WireChoice { function, allowed_tools }) = object(raw.get()) {
+        return match allowed_tools {
+            None => named(function).map(ToolChoice::Tool),
+            Some(WireAllowed { mode, tools }) => {
+                let names =
+                    tools.into_iter().map(|tool| named(object::<WireChoice<'_>>(tool.get()).ok()?.function));
+                let required = mode.as_str() == "required";
+                Some(ToolChoice::Allowed { tools: names.collect::<Option<_>>()?, required })
+            }
+        };
     }
     match json::<String>(raw)?.as_str() {
         "auto" => Some(ToolChoice::Auto),
@@ -201,4 +220,8 @@ fn choice(raw: &RawValue) -> Option<ToolChoice> {
         "required" | "any" => Some(ToolChoice::Required),
         _ => None,
     }
+}
+
+fn named(tool: Option<WireName<'_>>) -> Option<String> {
+    tool?.name.0.map(Into::into)
 }
