@@ -155,6 +155,24 @@ proptest! {
         prop_assert_eq!(all(*format, &pieces), all(*format, &[bytes]));
     }
 
+    /// Whatever a gateway leaves out, doubles or moves, a decoder ends with an answer or one error.
+    #[test]
+    fn lost_and_doubled_events_end_well(
+        which in any::<prop::sample::Index>(),
+        picks in proptest::collection::vec(0usize..30, 1..30),
+    ) {
+        let streams: Vec<&Fixture> = fixtures().iter().filter(|fixture| fixture.is_streamed()).collect();
+        let Fixture { format, name, bytes, .. } = which.get(&streams);
+        let text = String::from_utf8_lossy(bytes);
+        let frames: Vec<&str> =
+            text.split_inclusive(if name.ends_with(".ndjson") { "\n" } else { "\n\n" }).collect();
+        let mixed: String = picks.iter().map(|pick| frames[pick % frames.len()]).collect();
+        let items = all(*format, &[mixed.as_bytes()]);
+        let is_end = |item: &&Result<ModelEvent, ModelError>| matches!(item, Err(_) | Ok(ModelEvent::Finish(_)));
+        prop_assert_eq!(items.iter().filter(is_end).count(), 1, "{}: {:?}", name, items);
+        prop_assert!(items.last().is_some_and(|last| is_end(&last)), "{}: {:?}", name, items);
+    }
+
     /// No bytes make a decoder panic, the way they are cut changes nothing, and the end is said once.
     #[test]
     fn noise_is_answered_with_an_error(

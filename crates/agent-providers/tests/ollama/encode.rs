@@ -258,22 +258,4 @@ proptest! {
             prop_assert!(is_valid(&sent), "{}", sent);
         }
     }
-
-    /// The body of a step is the beginning of the next one's, up to the end of its last entry.
-    #[test]
-    fn a_body_is_a_prefix_of_the_next(kinds in proptest::collection::vec(0u8..4, 2..14)) {
-        let mut encoder = encoder(profile("m"));
-        let mut log = History::new();
-        let mut before: Option<String> = None;
-        let ask = Ask { settings: RequestSettings { max_output: Some(9), ..Default::default() }, ..Ask::default() };
-        for (n, kind) in kinds.iter().enumerate() {
-            log.push(entry(*kind, n)).unwrap();
-            let body = text(&ask.encode(&mut *encoder, &log).request.body);
-            let prefix = body.strip_suffix(r#"],"options":{"num_predict":9},"stream":false}"#).unwrap().to_owned();
-            if let Some(before) = before {
-                prop_assert!(body.starts_with(&before), "{before}\n{body}");
-            }
-            before = Some(prefix);
-        }
-    }
 }

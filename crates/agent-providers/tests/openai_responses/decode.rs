@@ -4,7 +4,6 @@ use agent_core::{
     AssistantPart, FinishKind, ModelErrorKind, ModelEvent, Response, ResponseBuilder, ToolInput,
 };
 use agent_providers::{Decoded, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response};
-use proptest::prelude::*;
 
 use super::fixture;
 use crate::support::{files, stream};
@@ -200,33 +199,4 @@ fn tools_are_called_by_their_real_names() {
         builder.take(&event.unwrap());
     }
     assert_eq!(builder.finish().unwrap().calls().next().unwrap().name, "calendar.respond");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-    #[test]
-    fn any_cut_gives_the_same_events(which in 0usize..1000, cuts in prop::collection::vec(0usize..4000, 0..5)) {
-        let all: Vec<_> =
-            files(&super::folder()).into_iter().filter(|(name, _)| name.ends_with(".sse")).collect();
-        let bytes = &all[which % all.len()].1;
-        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (bytes.len() + 1)).collect();
-        cuts.extend([0, bytes.len()]);
-        cuts.sort_unstable();
-        let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
-        prop_assert_eq!(events(&chunks, ToolNames::default()), events(&[bytes], ToolNames::default()));
-    }
-
-    /// Whatever a gateway leaves out, doubles or moves, the decoder ends with an answer or one error.
-    #[test]
-    fn lost_and_doubled_events_end_well(which in 0usize..1000, picks in prop::collection::vec(0usize..30, 1..30)) {
-        let all: Vec<_> =
-            files(&super::folder()).into_iter().filter(|(name, _)| name.ends_with(".sse")).collect();
-        let text = String::from_utf8(all[which % all.len()].1.clone()).unwrap();
-        let frames: Vec<&str> = text.split_inclusive("\n\n").collect();
-        let mixed: String = picks.iter().map(|pick| frames[pick % frames.len()]).collect();
-        let given = events(&[mixed.as_bytes()], ToolNames::default());
-        let ends = given.iter().filter(|event| matches!(event, Err(_) | Ok(ModelEvent::Finish(_)))).count();
-        prop_assert_eq!(ends, 1);
-        prop_assert!(matches!(given.last(), Some(Err(_) | Ok(ModelEvent::Finish(_)))));
-    }
 }
