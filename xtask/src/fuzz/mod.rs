@@ -55,14 +55,11 @@ pub(crate) fn run(options: &Options, shop: &mut Shop<'_>) -> Result<(), Error> {
     // The checks are tested before they test.
     cargo("test --quiet --lib", &shop.root).run(&shop.root)?;
     let listed = runner("list", options.runner, &shop.root).capture(&shop.root)?;
-    let plan = plan(&listed, &files(&shop.root)?, options.target.as_deref())?;
-    for target in &plan.absent {
-        writeln!(shop.out, "{target}: passed over, this build does not have its format")?;
-    }
+    let targets = chosen(&listed, &files(&shop.root)?, options.target.as_deref())?;
     let guided = options.runner == Runner::Best && guided::is_installed(&shop.root);
     writeln!(shop.out, "{}", how(options.runner, guided))?;
     shop.out.flush()?;
-    for target in &plan.ready {
+    for target in &targets {
         let corpus = seeds::fill(&shop.root, target)?;
         if guided {
             guided::run(target, options.time, &corpus, shop)?;
@@ -73,8 +70,7 @@ pub(crate) fn run(options: &Options, shop: &mut Shop<'_>) -> Result<(), Error> {
             call.arg(shown(&corpus)).arg(shown(&artifacts)).run(&shop.root)?;
         }
     }
-    let (ready, absent) = (plan.ready.len(), plan.absent.len());
-    writeln!(shop.out, "fuzz: {ready} targets held, {absent} passed over")?;
+    writeln!(shop.out, "fuzz: {} targets held", targets.len())?;
     Ok(())
 }
 
@@ -109,38 +105,25 @@ fn how(runner: Runner, guided: bool) -> &'static str {
     }
 }
 
-/// Which targets are run, and which cannot be.
-#[derive(Debug, PartialEq, Eq)]
-struct Plan {
-    ready: Vec<String>,
-    absent: Vec<String>,
-}
-
-/// Sorts what the runner lists; a target that is listed without a file, or the other way round, is a fault.
-fn plan(listed: &str, files: &BTreeSet<String>, wanted: Option<&str>) -> Result<Plan, Error> {
-    let listed: Vec<(&str, bool)> = listed
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, state)| (name, state == "ready"))
-        .collect();
-    let names: BTreeSet<String> = listed.iter().map(|(name, _)| (*name).to_owned()).collect();
+/// The targets to run, of those that the runner lists; one that is listed without a file, or the other way round, is a
+/// fault.
+fn chosen(listed: &str, files: &BTreeSet<String>, wanted: Option<&str>) -> Result<Vec<String>, Error> {
+    let names: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
     if let Some(lost) = names.symmetric_difference(files).next() {
         return Err(Error::Gate {
             problem: format!("the target {lost} is half there"),
             next: "give it a file in fuzz_targets/, a [[bin]] in fuzz/Cargo.toml and a line in TARGETS of fuzz/src/lib.rs",
         });
     }
-    let chosen = listed.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == *name));
-    let (ready, absent): (Vec<_>, Vec<_>) = chosen.partition(|(_, ready)| *ready);
-    let named = |list: Vec<&(&str, bool)>| list.into_iter().map(|(name, _)| (*name).to_owned()).collect();
-    let plan = Plan { ready: named(ready), absent: named(absent) };
-    if plan.ready.is_empty() {
+    let is_wanted = |name: &&str| wanted.is_none_or(|wanted| wanted == *name);
+    let chosen: Vec<String> = listed.lines().filter(is_wanted).map(str::to_owned).collect();
+    if chosen.is_empty() {
         return Err(Error::Gate {
-            problem: format!("no fuzz target was run: {} of {} fit", plan.absent.len(), names.len()),
+            problem: format!("no fuzz target was run: none of {} fits", names.len()),
             next: "see the targets with: cargo run --manifest-path crates/agent-providers/fuzz/Cargo.toml --bin mutate -- list",
         });
     }
-    Ok(plan)
+    Ok(chosen)
 }
 
 /// The names of the files in `fuzz_targets/`.
@@ -163,26 +146,23 @@ fn shown(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn check(listed: &str, files: &str, wanted: Option<&str>, expect: Result<(&str, &str), &str>) {
+    fn check(listed: &str, files: &str, wanted: Option<&str>, expect: Result<&str, &str>) {
         let files = files.split_whitespace().map(str::to_owned).collect();
-        match (plan(listed, &files, wanted), expect) {
-            (Ok(plan), Ok((ready, absent))) => {
-                assert_eq!((plan.ready.join(" "), plan.absent.join(" ")), (ready.into(), absent.into()));
-            }
+        match (chosen(listed, &files, wanted), expect) {
+            (Ok(targets), Ok(expect)) => assert_eq!(targets.join(" "), expect),
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
-            (plan, expect) => panic!("{plan:?} is not {expect:?}"),
+            (targets, expect) => panic!("{targets:?} is not {expect:?}"),
         }
     }
 
     #[test]
-    fn targets_are_sorted_and_none_is_a_fault() {
-        check("a ready\nb absent\n", "a b", None, Ok(("a", "b")));
-        check("a ready\nb ready\n", "a b", Some("b"), Ok(("b", "")));
-        check("", "", None, Err("no fuzz target was run: 0 of 0 fit"));
-        check("a absent\n", "a", None, Err("no fuzz target was run"));
-        check("a ready\n", "a", Some("z"), Err("no fuzz target was run"));
-        check("a ready\n", "a b", None, Err("the target b is half there"));
-        check("a ready\nb ready\n", "a", None, Err("TARGETS of fuzz/src/lib.rs"));
+    fn targets_are_chosen_and_none_is_a_fault() {
+        check("b\na\n", "a b", None, Ok("b a"));
+        check("a\nb\n", "a b", Some("b"), Ok("b"));
+        check("", "", None, Err("no fuzz target was run: none of 0"));
+        check("a\n", "a", Some("z"), Err("no fuzz target was run: none of 1"));
+        check("a\n", "a b", None, Err("the target b is half there"));
+        check("a\nb\n", "a", None, Err("TARGETS of fuzz/src/lib.rs"));
     }
 
     #[test]

@@ -9,8 +9,6 @@ pub mod import;
 pub mod mutator;
 pub mod sse;
 
-use agent_providers::WireFormat;
-
 /// One target of the fuzzer.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
@@ -18,8 +16,6 @@ pub struct Target {
     pub name: &'static str,
     /// Panics when the bytes break a promise.
     pub check: fn(&[u8]),
-    /// The format it is about; a target without one is always ready.
-    pub format: Option<&'static str>,
 }
 
 impl Target {
@@ -27,27 +23,18 @@ impl Target {
     pub fn named(name: &str) -> Option<Self> {
         TARGETS.into_iter().find(|target| target.name == name)
     }
-
-    /// Whether this build has the format that the target is about.
-    pub fn is_ready(self) -> bool {
-        self.format.is_none_or(|format| WireFormat::parse(format).is_some())
-    }
 }
 
 /// All targets.
 pub const TARGETS: [Target; 8] = [
-    Target { name: "decode_anthropic", check: decode::anthropic, format: Some("anthropic") },
-    Target { name: "decode_openai_chat", check: decode::openai_chat, format: Some("openai-chat") },
-    Target {
-        name: "decode_openai_responses",
-        check: decode::openai_responses,
-        format: Some("openai-responses"),
-    },
-    Target { name: "decode_gemini", check: decode::gemini, format: Some("gemini") },
-    Target { name: "decode_ollama", check: decode::ollama, format: Some("ollama") },
-    Target { name: "sse", check: sse::check, format: None },
-    Target { name: "classify", check: classify::check, format: None },
-    Target { name: "import_request", check: import::check, format: None },
+    Target { name: "decode_anthropic", check: decode::anthropic },
+    Target { name: "decode_openai_chat", check: decode::openai_chat },
+    Target { name: "decode_openai_responses", check: decode::openai_responses },
+    Target { name: "decode_gemini", check: decode::gemini },
+    Target { name: "decode_ollama", check: decode::ollama },
+    Target { name: "sse", check: sse::check },
+    Target { name: "classify", check: classify::check },
+    Target { name: "import_request", check: import::check },
 ];
 
 /// The body of a file in `fuzz_targets/`: an entry for the fuzzer, or a word about how to start it.
@@ -70,13 +57,19 @@ macro_rules! entry {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use agent_providers::WireFormat;
+
     use super::*;
 
     #[test]
-    fn names_are_unique_and_found() {
-        for target in TARGETS {
-            let found = Target::named(target.name).map(|found| found.format);
-            assert_eq!(found, Some(target.format));
+    fn names_are_unique_and_every_format_has_its_decoder() {
+        let names: BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
+        assert_eq!(names.len(), TARGETS.len());
+        for format in WireFormat::ALL {
+            let name = format!("decode_{}", format.as_str().replace('-', "_"));
+            assert!(Target::named(&name).is_some(), "{name}");
         }
         assert!(Target::named("nothing").is_none());
     }

@@ -1,6 +1,6 @@
 //! Runs a target without a fuzzer: seeds, then changed seeds, for a bounded time, on any compiler.
 //!
-//! `mutate list` prints each target with `ready` or `absent`. `mutate run TARGET SECONDS CORPUS ARTIFACTS` runs one.
+//! `mutate list` prints the name of each target. `mutate run TARGET SECONDS CORPUS ARTIFACTS` runs one.
 //! The input under way lies in `ARTIFACTS/TARGET/running` before it is tried, so that not even an abort loses it.
 
 #![expect(clippy::disallowed_methods, reason = "a developer's program: it owns its clock and its files")]
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn list() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout();
     for target in TARGETS {
-        writeln!(out, "{} {}", target.name, if target.is_ready() { "ready" } else { "absent" })?;
+        writeln!(out, "{}", target.name)?;
     }
     Ok(())
 }

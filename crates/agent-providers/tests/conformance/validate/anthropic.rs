@@ -2,10 +2,12 @@
 
 use agent_testkit::check_request;
 
+use agent_providers::WireFormat;
+
 use super::{Rules, check_body};
 
 pub(super) const RULES: Rules = Rules {
-    format: "anthropic",
+    format: WireFormat::Anthropic,
     fields: &[
         "model",
         "max_tokens",

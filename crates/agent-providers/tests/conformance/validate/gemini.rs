@@ -1,11 +1,12 @@
 //! Gemini: contents of parts, where the calls of a turn are answered by the next one, as many as they are.
 
+use agent_providers::WireFormat;
 use serde_json::Value;
 
 use super::{Rules, Verdict, check_body, check_list, ensure, items, schema, text, words};
 
 pub(super) const RULES: Rules = Rules {
-    format: "gemini",
+    format: WireFormat::Gemini,
     fields: &[
         "contents",
         "systemInstruction",

@@ -1,4 +1,4 @@
-//! What a strict provider of each format accepts: one small module for each, asked by the format's name.
+//! What a strict provider of each format accepts: one small module for each.
 
 mod anthropic;
 mod gemini;
@@ -6,14 +6,14 @@ mod ollama;
 mod openai_chat;
 mod openai_responses;
 
+use agent_providers::WireFormat;
 use serde_json::Value;
 
 pub(super) type Verdict = Result<(), String>;
 
 /// A provider that refuses what a strict one refuses.
 pub(super) struct Rules {
-    /// The format's name.
-    pub(super) format: &'static str,
+    pub(super) format: WireFormat,
     /// The fields a request may have.
     fields: &'static [&'static str],
     /// The field that holds the conversation.
@@ -21,12 +21,13 @@ pub(super) struct Rules {
     check: fn(&Value) -> Verdict,
 }
 
-/// The rules of every format there is or will be.
-pub(super) const ALL: &[Rules] =
+/// The rules of every format.
+const ALL: &[Rules] =
     &[anthropic::RULES, openai_chat::RULES, openai_responses::RULES, gemini::RULES, ollama::RULES];
 
-pub(super) fn rules(format: &str) -> Option<&'static Rules> {
-    ALL.iter().find(|rules| rules.format == format)
+pub(super) fn rules(format: WireFormat) -> &'static Rules {
+    let rules = ALL.iter().find(|rules| rules.format == format);
+    rules.unwrap_or_else(|| panic!("{format:?} has no rules in tests/conformance/validate"))
 }
 
 impl Rules {

@@ -1,11 +1,12 @@
 //! Ollama's own chat: contents are texts, inputs are objects, and results follow their calls.
 
+use agent_providers::WireFormat;
 use serde_json::Value;
 
 use super::{Rules, Verdict, check_list, ensure, items, plain_name, schema, text};
 
 pub(super) const RULES: Rules = Rules {
-    format: "ollama",
+    format: WireFormat::Ollama,
     fields: &[
         "model",
         "messages",

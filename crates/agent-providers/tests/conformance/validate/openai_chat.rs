@@ -1,5 +1,6 @@
 //! OpenAI Chat Completions: every call is answered by tool messages right behind it, and nothing is blank.
 
+use agent_providers::WireFormat;
 use serde_json::Value;
 
 use super::{
@@ -7,7 +8,7 @@ use super::{
 };
 
 pub(super) const RULES: Rules = Rules {
-    format: "openai-chat",
+    format: WireFormat::OpenAiChat,
     fields: &[
         "model",
         "messages",

@@ -1,5 +1,6 @@
 //! OpenAI Responses: items, of which a call needs its output and thinking needs what follows it.
 
+use agent_providers::WireFormat;
 use serde_json::Value;
 
 use super::{
@@ -7,7 +8,7 @@ use super::{
 };
 
 pub(super) const RULES: Rules = Rules {
-    format: "openai-responses",
+    format: WireFormat::OpenAiResponses,
     fields: &[
         "model",
         "input",
