@@ -94,5 +94,6 @@ pub mod sandbox {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/tools.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
 struct ReadmeDoctests;
