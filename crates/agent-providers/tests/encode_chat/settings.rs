@@ -124,7 +124,7 @@ fn efforts_are_the_nearest_the_provider_has_a_word_for() {
     check(&effort("llamacpp", Effort::High), r#","chat_template_kwargs":{"reasoning_effort":"high"}"#, &[]);
     check(&effort("vllm", Effort::Max), r#","reasoning_effort":"high""#, told);
     check(&effort("unheard-of", Effort::High), "", told);
-    let refused = |setting: Setting, provider: &str, wanted: Effort, sent: &str| {
+    let refused = |setting: Setting, provider: &'static str, wanted: Effort, sent: &str| {
         let profile = ModelProfile { refuses: [setting].into(), ..Ask::bare(provider).profile };
         let sent = format!(r#","reasoning_effort":"{sent}""#);
         check(&Ask { profile, ..effort(provider, wanted) }, &sent, told);
