@@ -36,6 +36,8 @@ pub(crate) struct RunArgs {
     /// Address of the provider or of a server that speaks its format
     #[arg(long)]
     pub(crate) base_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: ModelsArgs,
     /// The directory to work in
     #[arg(long, default_value = ".")]
     pub(crate) cwd: PathBuf,
@@ -67,6 +69,14 @@ impl RunArgs {
         let (vendor, model) = self.model.split_once('/').filter(|(_, model)| !model.is_empty())?;
         Vendor::named(vendor).map(|vendor| (vendor, model.to_owned()))
     }
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ModelsArgs {
+    /// A table of what models can do, refuse and cost, laid over the built-in one; `agent run` also reads models.json in the
+    /// data directory
+    #[arg(long = "models", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Parser)]
@@ -191,6 +201,8 @@ pub(crate) struct TargetArgs {
     /// The model; default the one of the input
     #[arg(long)]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: ModelsArgs,
 }
 
 #[derive(Debug, Parser)]

@@ -16,6 +16,7 @@ use crate::args::{AskMode, RunArgs};
 use crate::ask::TerminalAsker;
 use crate::env;
 use crate::error::CliError;
+use crate::models;
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
@@ -39,7 +40,7 @@ pub(crate) struct Base<'a> {
 pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
     let base = Base {
-        model: model(args, key)?,
+        model: model(args, &data, key)?,
         workspace: &args.cwd,
         data: &data,
         permissions: Permissions { mode: args.permission_mode.into(), ..Permissions::default() },
@@ -85,11 +86,12 @@ pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<()
     Err(CliError::OtherWorkspace { session: id.clone(), began: began.to_owned() })
 }
 
-fn model(args: &RunArgs, key: Option<String>) -> Result<HttpModel, CliError> {
+fn model(args: &RunArgs, data: &Path, key: Option<String>) -> Result<HttpModel, CliError> {
     let (vendor, model) = args.chosen().ok_or_else(|| CliError::Model { given: args.model.clone() })?;
     let custom = if vendor.name == "anthropic" { env::var("ANTHROPIC_BASE_URL") } else { None };
-    let mut config =
-        HttpConfig { vendor, model, base_url: args.base_url.clone().or(custom), ..HttpConfig::default() };
+    let base_url = args.base_url.clone().or(custom);
+    let catalog = models::of_run(data, args.known.file.as_deref())?;
+    let mut config = HttpConfig { vendor, model, base_url, catalog, ..HttpConfig::default() };
     config.api_key = match key {
         Some(key) => ApiKey::new(key),
         None if is_loopback(config.base_url()) => ApiKey::new(LOCAL_KEY),

@@ -30,6 +30,10 @@ pub(crate) enum CliError {
         Vendor::names().collect::<Vec<_>>().join(", ")
     )]
     Model { given: String },
+    #[error("{}: {cause}; give a file like {{\"models\":[{{\"model\":\"NAME\",\"context_window\":200000}}]}}", path.display())]
+    ModelsFile { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}", path.display())]
+    Models { path: PathBuf, cause: agent_providers::CatalogError },
     #[error(transparent)]
     Provider(#[from] agent_providers::ConfigError),
     #[error(transparent)]
@@ -91,6 +95,8 @@ impl CliError {
         match self {
             Self::NoKey { .. }
             | Self::Model { .. }
+            | Self::ModelsFile { .. }
+            | Self::Models { .. }
             | Self::Id(_)
             | Self::BlankPrompt
             | Self::NoTerminal

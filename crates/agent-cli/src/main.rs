@@ -6,6 +6,7 @@ mod assemble;
 mod cmd;
 mod env;
 mod error;
+mod models;
 mod secret;
 mod show;
 

@@ -9,6 +9,7 @@
 
 mod crash;
 mod demo;
+mod models;
 mod run;
 mod sessions;
 mod support;

@@ -68,7 +68,8 @@ pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopC
 pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
 #[cfg(feature = "http")]
 pub use agent_providers::{
-    ApiKey, Auth, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport, Vendor, is_loopback,
+    ApiKey, Auth, Catalog, CatalogError, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport,
+    Vendor, is_loopback,
 };
 
 pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
@@ -93,5 +94,6 @@ pub mod sandbox {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/tools.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
 struct ReadmeDoctests;

@@ -141,26 +141,29 @@ fn an_unknown_claude_is_taken_for_the_least_of_the_current_ones() {
     }
 }
 
-#[test]
-fn models_of_others() {
-    fn line(provider: &str, model: &str) -> String {
-        let it = profile(provider, model);
-        let cache = match it.cache {
-            CacheProfile::None => "none".to_owned(),
-            CacheProfile::Automatic => "automatic".to_owned(),
-            CacheProfile::Marked { max_marks, min_tokens, .. } => format!("{max_marks} from {min_tokens}"),
-            _ => unreachable!("there is no other"),
-        };
-        let words = [("forced", it.forced_tool_choice), ("allowed", it.allowed_tools), ("sees", it.vision)];
-        let can: Vec<_> = words.into_iter().filter(|(_, can)| *can).map(|(word, _)| word).collect();
-        let window = if it.known { format!("{}/{}", it.context_window, it.max_output) } else { "?".into() };
-        let refuses: Vec<_> = it.refuses.iter().collect();
-        format!("{window} {cache} {} {refuses:?}", can.join("+"))
-    }
-    let check = |provider: &str, model: &str| format!("{provider} {model}: {}", line(provider, model));
-    let of = |provider: &str, models: &str| {
-        models.split(' ').map(|model| check(provider, model)).collect::<Vec<_>>().join("\n")
+/// Window and output where known, caching, what it can do and what it refuses, a line a model.
+fn of(provider: &str, models: &str) -> String {
+    let line = |model| format!("{provider} {model}: {}", line(provider, model));
+    models.split(' ').map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn line(provider: &str, model: &str) -> String {
+    let it = profile(provider, model);
+    let cache = match it.cache {
+        CacheProfile::None => "none".to_owned(),
+        CacheProfile::Automatic => "automatic".to_owned(),
+        CacheProfile::Marked { max_marks, min_tokens, .. } => format!("{max_marks} from {min_tokens}"),
+        _ => unreachable!("there is no other"),
     };
+    let words = [("forced", it.forced_tool_choice), ("allowed", it.allowed_tools), ("sees", it.vision)];
+    let can: Vec<_> = words.into_iter().filter(|(_, can)| *can).map(|(word, _)| word).collect();
+    let window = if it.known { format!("{}/{}", it.context_window, it.max_output) } else { "?".into() };
+    let refuses: Vec<_> = it.refuses.iter().collect();
+    format!("{window} {cache} {} {refuses:?}", can.join("+"))
+}
+
+#[test]
+fn models_of_openai() {
     insta::assert_snapshot!(of("openai-responses", "gpt-4o gpt-4.1-nano o3-mini gpt-5 gpt-5-mini gpt-5.1 gpt-5.2 gpt-5.3-codex gpt-5.4-2026-03-05 gpt-5.6 gpt-6-sol gpt-6.1-sol gpt-7"), @"
     openai-responses gpt-4o: 128000/16384 automatic forced+allowed+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-responses gpt-4.1-nano: 1047576/32768 automatic forced+allowed+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
@@ -177,7 +180,7 @@ fn models_of_others() {
     openai-responses gpt-7: ? none  []
     ");
     insta::assert_snapshot!(of("openai-chat", "gpt-4-1106-preview gpt-4o-2024-05-13 gpt-4o-mini-2024-07-18 o1 o4-mini gpt-5-nano gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.4-mini gpt-6-luna"), @"
-    openai-chat gpt-4-1106-preview: 8192/4096 automatic forced [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
+    openai-chat gpt-4-1106-preview: 128000/4096 automatic forced [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-chat gpt-4o-2024-05-13: 128000/4096 automatic forced+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-chat gpt-4o-mini-2024-07-18: 128000/16384 automatic forced+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-chat o1: 200000/100000 automatic forced+sees [Sampling, Penalties, ThinkingDisabled, EffortMinimal, EffortAboveHigh, ParallelToolCalls]
@@ -188,6 +191,10 @@ fn models_of_others() {
     openai-chat gpt-5.4-mini: 400000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     openai-chat gpt-6-luna: 1050000/128000 4 from 1024 forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     ");
+}
+
+#[test]
+fn models_of_others() {
     insta::assert_snapshot!(of("gemini", "models/gemini-2.5-flash-lite gemini-2.5-pro gemini-3-pro-preview gemini-3-flash-preview gemini-3.1-pro-preview gemini-3.8-flash gemini-4-argon gemini-flash-latest gemini-2.0-flash"), @"
     gemini models/gemini-2.5-flash-lite: 1048576/65536 automatic forced+sees []
     gemini gemini-2.5-pro: 1048576/65536 automatic forced+sees [ThinkingDisabled]

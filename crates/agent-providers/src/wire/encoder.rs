@@ -209,3 +209,28 @@ const SERVERS: &[(&str, &str)] = &[
 const AWAITED: &str = "the provider is not done, and takes nothing but results before it goes on";
 const ENDS_WITH_MODEL: &str =
     "the conversation ends with the model's own words; many models refuse that, end it with a user message";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+
+    #[test]
+    fn who_is_told_of_an_unknown_model_is_told_what_to_write() {
+        #[track_caller]
+        fn check(provider: &str, model: &str, setting: &str) {
+            let why = unknown_model(&ModelProfile::conservative(provider, model)).why;
+            assert_eq!(why.contains("what the server was started with"), !setting.is_empty(), "{why}");
+            assert!(why.contains(setting), "{why}");
+            let entry = &why[why.find('{').unwrap()..=why.rfind('}').unwrap()];
+            let catalog = Catalog::builtin().with_overrides(entry).unwrap();
+            assert!(catalog.profile(provider, model).known, "{entry}");
+        }
+        check("anthropic", "my \"own\"", "");
+        check("ollama", "qwen3:4b", "(num_ctx)");
+        check("ollama-chat", "qwen3:4b", "(num_ctx)");
+        check("llamacpp", "model.gguf", "(--ctx-size)");
+        check("vllm", "Qwen/Qwen3-0.6B", "(--max-model-len)");
+        check("lmstudio", "qwen3-4b", "(the context length of the loaded model)");
+    }
+}

@@ -137,6 +137,12 @@ fn thinking_is_told_by_a_budget_or_by_a_level() {
     assert_eq!(given, (String::new(), vec!["settings.effort".to_owned()]));
     let (sent, _) = tail(refuses(Setting::EffortAboveHigh), set(None, Some(Effort::Max)), ToolChoice::Auto);
     assert_eq!(sent, think(r#""thinkingLevel":"high""#));
+    let least = || refuses(Setting::EffortMinimal);
+    let (sent, notes) = tail(least(), set(None, Some(Effort::Minimal)), ToolChoice::Auto);
+    assert_eq!((sent, notes.len()), (think(r#""thinkingLevel":"low""#), 1));
+    let flash = ModelProfile { model: "gemini-3.7-flash".into(), ..least() };
+    let (sent, notes) = tail(flash, set(off, None), ToolChoice::Auto);
+    assert_eq!((sent, notes.len()), (think(r#""thinkingLevel":"low""#), 1));
 }
 
 #[test]

@@ -124,13 +124,15 @@ fn efforts_are_the_nearest_the_provider_has_a_word_for() {
     check(&effort("llamacpp", Effort::High), r#","chat_template_kwargs":{"reasoning_effort":"high"}"#, &[]);
     check(&effort("vllm", Effort::Max), r#","reasoning_effort":"high""#, told);
     check(&effort("unheard-of", Effort::High), "", told);
-    let capped =
-        ModelProfile { refuses: [Setting::EffortAboveHigh].into(), ..Ask::bare("openai-chat").profile };
-    check(
-        &Ask { profile: capped, ..effort("openai-chat", Effort::XHigh) },
-        r#","reasoning_effort":"high""#,
-        told,
-    );
+    let refused = |setting: Setting, provider: &'static str, wanted: Effort, sent: &str| {
+        let profile = ModelProfile { refuses: [setting].into(), ..Ask::bare(provider).profile };
+        let sent = format!(r#","reasoning_effort":"{sent}""#);
+        check(&Ask { profile, ..effort(provider, wanted) }, &sent, told);
+    };
+    refused(Setting::EffortAboveHigh, "openai-chat", Effort::XHigh, "high");
+    refused(Setting::EffortXHigh, "openai-chat", Effort::XHigh, "high");
+    refused(Setting::EffortMinimal, "openai-chat", Effort::Minimal, "low");
+    refused(Setting::EffortAboveHigh, "deepseek", Effort::Max, "high");
     let both = |thinking| RequestSettings {
         effort: Some(Effort::High),
         thinking: Some(thinking),

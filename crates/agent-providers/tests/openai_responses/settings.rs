@@ -6,7 +6,7 @@ use agent_core::{
     Effort, ModelProfile, ProviderData, RawJson, RequestSettings, ServiceTier, Setting, Thinking, ToolCard,
     ToolChoice,
 };
-use agent_providers::{Dialect, WireFormat, import_request};
+use agent_providers::{Catalog, Dialect, WireFormat, import_request};
 
 use super::ask::{Ask, encoder_of, history, model, text, user};
 
@@ -142,6 +142,10 @@ fn what_a_model_refuses_is_not_sent() {
     );
     let high = RequestSettings { effort: Some(Effort::XHigh), ..none() };
     check_refused(&[S::EffortAboveHigh], high, r#","reasoning":{"effort":"high"}"#, "settings.effort");
+    let higher = RequestSettings { effort: Some(Effort::XHigh), ..none() };
+    check_refused(&[S::EffortXHigh], higher, r#","reasoning":{"effort":"high"}"#, "settings.effort");
+    let least = RequestSettings { effort: Some(Effort::Minimal), ..none() };
+    check_refused(&[S::EffortMinimal], least, r#","reasoning":{"effort":"low"}"#, "settings.effort");
     let fast = RequestSettings { fast: true, ..none() };
     check_refused(&[S::Fast], fast, "", "settings.fast");
 }
@@ -157,6 +161,12 @@ fn no_state_is_kept_and_thinking_is_asked_for_sealed() {
             .ends_with(r#","store":false,"include":["reasoning.encrypted_content"],"stream":true}"#)
     );
     assert!(sent("gpt-4o-mini").ends_with(r#"],"store":false,"stream":true}"#), "it would be refused");
+    let known = |name: &str| {
+        let profile = Catalog::builtin().profile("openai-responses", name);
+        text(&Ask::bare().encode(&mut *encoder_of(profile), &history(vec![user("go")])).request.body)
+    };
+    assert!(known("gpt-5-pro").contains("encrypted_content"), "it thinks, and takes no effort");
+    assert!(!known("gpt-5-chat-latest").contains("encrypted_content"), "it does not think");
     let json = r#"{"store":true,"include":["web_search_call.results"],"reasoning":{"summary":"auto"}}"#;
     let data = ProviderData { provider: "openai".into(), json: RawJson::parse(json).unwrap() };
     let settings = RequestSettings { extra: vec![data], effort: Some(Effort::Low), ..none() };

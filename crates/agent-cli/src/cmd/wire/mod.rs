@@ -11,6 +11,7 @@ use agent_providers::{Catalog, Dialect, Transcript, WireFormat};
 
 use crate::args::TargetArgs;
 use crate::error::CliError;
+use crate::models;
 use crate::show::plain;
 
 /// A format by name.
@@ -42,7 +43,8 @@ fn print_request(mut transcript: Transcript, format: &str, target: &TargetArgs) 
     if transcript.model.is_empty() {
         return Err(CliError::NoModel);
     }
-    let encoded = transcript.encode(&dialect, profile(&dialect, &transcript.model));
+    let known = models::of_wire(target.known.file.as_deref())?;
+    let encoded = transcript.encode(&dialect, known.profile(&dialect.provider, &transcript.model));
     tell(&encoded.diagnostics)?;
     for (name, value) in &encoded.request.headers {
         writeln!(stderr(), "header {name}: {value}")?;
@@ -53,7 +55,7 @@ fn print_request(mut transcript: Transcript, format: &str, target: &TargetArgs) 
     Ok(())
 }
 
-/// What is known of a model.
+/// What is known of a model by itself.
 fn profile(dialect: &Dialect, model: &str) -> ModelProfile {
     Catalog::builtin().profile(&dialect.provider, model)
 }

@@ -169,10 +169,11 @@ fn no_place(settings: &RequestSettings, cx: &mut Cx<'_>) {
     }
 }
 
-/// Whether sealed thinking may be asked for: models that never think refuse to be asked.
+/// Whether sealed thinking may be asked for: models that never think refuse to be asked. Some that do think take no effort.
 fn thinks(profile: &ModelProfile) -> bool {
-    let never = NEVER_THINK.iter().any(|start| profile.model.starts_with(start));
-    !never && !profile.refuses.contains(&Setting::Effort)
+    let refuses = |setting: Setting| profile.refuses.contains(&setting);
+    let never = refuses(Setting::Effort) && refuses(Setting::ThinkingAdaptive);
+    !never && !NEVER_THINK.iter().any(|start| profile.model.starts_with(start))
 }
 
 const MINIMAL: &str = "minimal";
