@@ -20,8 +20,8 @@ pub(crate) enum CliError {
     NoDataDir,
     #[error(
         "no API key: looked for {} in the environment. Set it, or run `agent demo`, which needs no key and \
-         no network, or use a local server: `agent run --base-url http://127.0.0.1:11434 --model anthropic/NAME \"…\"` for \
-         Ollama, http://127.0.0.1:8080 for llama.cpp",
+         no network, or use a local server: `agent run --model ollama/NAME \"…\"`, with \
+         llamacpp, vllm or lmstudio in place of ollama for those",
         names.join(" and ")
     )]
     NoKey { names: Vec<String> },

@@ -66,6 +66,10 @@ pub enum Setting {
     ThinkingDisabled,
     /// [`crate::RequestSettings::effort`].
     Effort,
+    /// [`crate::Effort::Minimal`].
+    EffortMinimal,
+    /// [`crate::Effort::XHigh`], while [`crate::Effort::Max`] is taken.
+    EffortXHigh,
     /// [`crate::Effort::XHigh`] and above.
     EffortAboveHigh,
     /// [`crate::RequestSettings::parallel_tool_calls`].

@@ -53,5 +53,5 @@ pub use transport::{ByteStream, Transport, TransportRequest, TransportResponse};
 pub use vendor::{Auth, Vendor};
 pub use wire::{
     Dialect, Events, ImportError, Imported, StreamDecoder, Transcript, TranscriptError, WireFormat,
-    anthropic, decode_body, encoder, gemini, import_request, ollama, openai_chat,
+    decode_body, encoder, import_request, openai_chat,
 };

@@ -67,13 +67,12 @@ pub enum Auth {
 impl Vendor {
     /// A vendor by its name: one of [`Self::names`].
     pub fn named(name: &str) -> Option<Self> {
-        let row = ROWS.iter().find(|row| row.name == name)?;
-        WireFormat::parse(row.format).map(|format| row.vendor(format))
+        ROWS.iter().find(|row| row.name == name).map(Row::vendor)
     }
 
     /// The names of the vendors that are built in.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        ROWS.iter().filter(|row| WireFormat::parse(row.format).is_some()).map(|row| row.name)
+        ROWS.iter().map(|row| row.name)
     }
 
     /// What is known of a model of this vendor; little is assumed of one that is not known.
@@ -84,7 +83,7 @@ impl Vendor {
 
 impl Default for Vendor {
     fn default() -> Self {
-        ANTHROPIC.vendor(WireFormat::Anthropic)
+        ANTHROPIC.vendor()
     }
 }
 
@@ -92,8 +91,7 @@ impl Default for Vendor {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     name: &'static str,
-    /// A name of a [`WireFormat`]; a row whose format is not built in is passed over.
-    format: &'static str,
+    format: WireFormat,
     /// The tag of parts that only this vendor understands.
     provider: &'static str,
     base_url: &'static str,
@@ -104,12 +102,12 @@ struct Row {
 }
 
 impl Row {
-    fn vendor(&self, format: WireFormat) -> Vendor {
-        let headers = if format == WireFormat::Anthropic { VERSION } else { &[] };
+    fn vendor(&self) -> Vendor {
+        let headers = if self.format == WireFormat::Anthropic { VERSION } else { &[] };
         let owned = |text: &&str| (*text).to_owned();
         Vendor {
             name: self.name.to_owned(),
-            dialect: Dialect::of(format, self.provider),
+            dialect: Dialect::of(self.format, self.provider),
             base_url: self.base_url.to_owned(),
             path: self.path.to_owned(),
             auth: match self.auth {
@@ -129,7 +127,7 @@ const RESPONSES: &str = "/v1/responses";
 
 const ANTHROPIC: Row = Row {
     name: "anthropic",
-    format: "anthropic",
+    format: WireFormat::Anthropic,
     provider: "anthropic",
     base_url: "https://api.anthropic.com",
     path: "/v1/messages",
@@ -139,13 +137,13 @@ const ANTHROPIC: Row = Row {
 
 /// A service, or a server of one's own, that speaks Chat Completions.
 const fn chat(name: &'static str, base_url: &'static str, key_env: &'static [&'static str]) -> Row {
-    Row { name, format: "openai-chat", provider: name, base_url, path: CHAT, auth: BEARER, key_env }
+    Row { name, format: WireFormat::OpenAiChat, provider: name, base_url, path: CHAT, auth: BEARER, key_env }
 }
 
 const ROWS: &[Row] = &[
     ANTHROPIC,
     Row {
-        format: "openai-responses",
+        format: WireFormat::OpenAiResponses,
         provider: "openai-responses",
         path: RESPONSES,
         ..chat("openai", "https://api.openai.com", &["OPENAI_API_KEY"])
@@ -153,7 +151,7 @@ const ROWS: &[Row] = &[
     chat("openai-chat", "https://api.openai.com", &["OPENAI_API_KEY"]),
     Row {
         name: "gemini",
-        format: "gemini",
+        format: WireFormat::Gemini,
         provider: "gemini",
         base_url: "https://generativelanguage.googleapis.com",
         path: "/v1beta/models/{model}:{method}",
@@ -164,8 +162,12 @@ const ROWS: &[Row] = &[
     chat("groq", "https://api.groq.com/openai", &["GROQ_API_KEY"]),
     chat("mistral", "https://api.mistral.ai", &["MISTRAL_API_KEY"]),
     chat("openrouter", "https://openrouter.ai/api", &["OPENROUTER_API_KEY"]),
-    Row { format: "openai-responses", path: RESPONSES, ..chat("xai", "https://api.x.ai", &["XAI_API_KEY"]) },
-    Row { format: "ollama", path: "/api/chat", ..chat("ollama", "http://localhost:11434", &[]) },
+    Row {
+        format: WireFormat::OpenAiResponses,
+        path: RESPONSES,
+        ..chat("xai", "https://api.x.ai", &["XAI_API_KEY"])
+    },
+    Row { format: WireFormat::Ollama, path: "/api/chat", ..chat("ollama", "http://localhost:11434", &[]) },
     chat("ollama-chat", "http://localhost:11434", &[]),
     chat("llamacpp", "http://localhost:8080", &[]),
     chat("vllm", "http://localhost:8000", &[]),
@@ -183,6 +185,7 @@ mod tests {
         let lines: Vec<String> = ROWS
             .iter()
             .map(|Row { name, format, provider, base_url, path, auth, key_env }| {
+                let format = format.as_str();
                 format!("{name}: {format} as {provider}, {base_url} {path}, {auth}, [{}]", key_env.join(" "))
             })
             .collect();
@@ -205,20 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn what_has_its_format_is_there_by_a_name_of_its_own() {
-        let names: BTreeSet<&str> = ROWS.iter().map(|row| row.name).collect();
+    fn each_is_there_by_a_name_of_its_own_and_every_format_is_spoken() {
+        let names: BTreeSet<&str> = Vendor::names().collect();
         assert_eq!(names.len(), ROWS.len());
         for row in ROWS {
-            let named = Vendor::named(row.name);
-            assert_eq!(named.is_some(), WireFormat::parse(row.format).is_some(), "{}", row.name);
-            assert_eq!(named.is_some(), Vendor::names().any(|name| name == row.name));
-            let Some(vendor) = named else { continue };
+            let vendor = Vendor::named(row.name).unwrap();
             let provider = &vendor.dialect.provider;
             assert_eq!((vendor.name.as_str(), provider.as_str()), (row.name, row.provider));
             assert_eq!(vendor.profile("some-model").provider, *provider, "a part's tag is the profile's");
         }
         for format in WireFormat::ALL {
-            assert!(ROWS.iter().any(|row| row.format == format.as_str()), "nobody speaks {format:?}");
+            assert!(ROWS.iter().any(|row| row.format == format), "nobody speaks {format:?}");
         }
         assert_eq!(Vendor::named("nobody"), None);
         assert_eq!(Vendor::named("anthropic"), Some(Vendor::default()));

@@ -1,6 +1,8 @@
 //! `agent wire`.
 
-use agent_testkit::{corpus_dir, corpus_files};
+use std::path::{Path, PathBuf};
+
+use agent_testkit::{corpus_dir, corpus_files, read_exchanges};
 use serde_json::{Value, json};
 
 use crate::support::{Home, fixtures};
@@ -76,7 +78,7 @@ async fn decode_refuses_what_it_cannot_do() {
         assert_eq!(output.stdout, "");
         format!("{:?} {}", output.code, output.stderr)
     };
-    insta::assert_snapshot!(check(&["--format", "cobol"], "").await, @r#"Some(2) agent: format "cobol" is not known; known: anthropic"#);
+    insta::assert_snapshot!(check(&["--format", "cobol"], "").await, @r#"Some(2) agent: format "cobol" is not known; known: anthropic, openai-chat, openai-responses, gemini, ollama"#);
     insta::assert_snapshot!(check(&["--format", "anthropic", "--header", "nonsense"], "").await, @r#"Some(2) agent: header "nonsense" has no colon; write it as 'name: value'"#);
     insta::assert_snapshot!(check(&["--format", "anthropic", "--chunks"], "[]").await, @r#"Some(2) agent: standard input is not {"chunks_hex": ["…"], "end": "eof"}: invalid length 0, expected struct Chunks with 1 element at line 1 column 2"#);
     insta::assert_snapshot!(check(&["--format", "anthropic", "--chunks"], r#"{"chunks_hex":["00","0x"]}"#).await, @"Some(2) agent: chunk 1 is not hexadecimal");
@@ -125,17 +127,104 @@ async fn replay_passes_on_what_was_recorded_and_fails_on_what_was_tampered_with(
     ");
     insta::assert_snapshot!(check(r#"\"id\":\"toolu_tea_1\",\"name\":\"stock\",\"input\":{}"#, r#"\"id\":\"toolu_tea_9\",\"name\":\"stock\",\"input\":{}"#).await, @r#"
     MISMATCH tampered.jsonl:2 200 32 bytes of text, 1 calls, 508 tokens in, 52 out, extends
-    request: the calls of the answer before it are [CallId("toolu_tea_1")], decoded were [CallId("toolu_tea_9")]
+    request: the calls of the answer before it are ["toolu_tea_1"], decoded were ["toolu_tea_9"]
     3 exchanges, 1 with a mismatch
     "#);
+}
+
+/// How many of a vendor's recorded exchanges, those with this in their path, are no match.
+async fn mismatches(corpus: &Path, vendor: &str, path: &str, (format, provider): (&str, &str)) -> usize {
+    let files = corpus_files(&corpus.join("recorded/exchanges").join(vendor), "jsonl").unwrap();
+    let first = |file: &PathBuf| read_exchanges(file).unwrap().swap_remove(0).request.path;
+    let files: Vec<_> = files.iter().filter(|file| first(file).contains(path)).collect();
+    let files: Vec<_> = files.iter().map(|file| file.to_str().unwrap()).collect();
+    let args = ["wire", "replay", "--format", format, "--provider", provider];
+    let output = Home::new().agent(&[&args, files.as_slice()].concat()).await;
+    assert!(output.stdout.starts_with("ok "), "{vendor} {path}: {}{}", output.stdout, output.stderr);
+    output.stdout.lines().filter(|line| line.starts_with("MISMATCH")).count()
 }
 
 #[tokio::test]
 async fn replay_passes_on_the_corpus() {
     let Some(corpus) = corpus_dir() else { return };
-    let files = corpus_files(&corpus.join("recorded/exchanges/anthropic"), "jsonl").unwrap();
-    let files: Vec<_> = files.iter().map(|file| file.to_str().unwrap()).collect();
-    let output = Home::new().agent(&[&["wire", "replay"], files.as_slice()].concat()).await;
-    assert_eq!(output.code, Some(0), "{}", output.stdout);
-    assert!(output.stdout.trim_end().ends_with("with a mismatch"));
+    for (vendor, path, dialect) in [
+        ("anthropic", "/messages", ("anthropic", "anthropic")),
+        ("deepseek", "/chat/", ("openai-chat", "deepseek")),
+        ("gemini", ":", ("gemini", "gemini")),
+        ("groq", "/chat/", ("openai-chat", "groq")),
+        ("llamacpp", "/chat/", ("openai-chat", "llamacpp")),
+        ("mistral", "/chat/", ("openai-chat", "mistral")),
+        ("ollama", "/api/chat", ("ollama", "ollama")),
+        ("openai", "/chat/", ("openai-chat", "openai-chat")),
+        ("openai", "/responses", ("openai-responses", "openai-responses")),
+        ("openrouter", "/chat/", ("openai-chat", "openrouter")),
+        ("openrouter", "/responses", ("openai-responses", "openrouter")),
+        ("xai", "/responses", ("openai-responses", "xai")),
+    ] {
+        // The client of two recordings put words of the answer into the thinking of its next request.
+        let expect = if vendor == "ollama" { 2 } else { 0 };
+        assert_eq!(mismatches(&corpus, vendor, path, dialect).await, expect, "{vendor} {path}");
+    }
+}
+
+#[tokio::test]
+async fn encode_prints_the_request_of_a_transcript() {
+    let home = Home::new();
+    let encode = async |args: &[&str], input: &str| {
+        let output = home.agent_fed(&[&["wire", "encode"], args].concat(), input.as_bytes()).await;
+        format!("{:?}\n{}{}", output.code, output.stdout, output.stderr)
+    };
+    let said = r#"{"model":"claude-haiku-4-5","system":["Be brief."],"settings":{"max_output":99,"seed":7},"history":[
+        {"user":[{"text":"How deep is the well?"}]},
+        {"step":{"response":{"parts":[{"tool_call":{"id":"c1","name":"well.depth","input":{"json":{"unit": "m","n":1.0}}}}],
+            "finish":{"kind":"tool_calls","raw":"tool_use"}},"results":[]}}]}"#;
+    for format in ["anthropic", "openai-chat", "openai-responses", "gemini", "ollama"] {
+        insta::assert_snapshot!(format!("encode_{format}"), encode(&["--format", format], said).await);
+    }
+    let lines = [
+        encode(&["--format", "anthropic"], r#"{"messages":[]}"#).await,
+        encode(&["--format", "anthropic"], r#"{"history":[{"user":[{"text":"hi"}]}]}"#).await,
+        encode(&["--format", "anthropic"], r#"{"model":"m","history":[{"user":[]}]}"#).await,
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    Some(2)
+    agent: the bytes are no transcript (missing field `history` at line 1 column 15); one is {"history": [{"user": [{"text": "…"}]}, …]}, and `agent wire convert --from FORMAT --to transcript` makes one of a request
+
+    Some(2)
+    agent: the input names no model, and its format has no place for one; pass --model NAME
+
+    Some(2)
+    agent: entry 0 of the history is not readable (a user message needs text or a file; the one given has neither); export the session up to it, or restore a copy
+    "#);
+}
+
+#[tokio::test]
+async fn convert_goes_from_any_format_to_any_other_and_back() {
+    let home = Home::new();
+    let convert = async |args: &[&str], input: &str| {
+        let output = home.agent_fed(&[&["wire", "convert"], args].concat(), input.as_bytes()).await;
+        assert_eq!(output.code, Some(0), "{args:?} {}", output.stderr);
+        output.stdout.trim_end().to_owned()
+    };
+    let input = r#"{"path":"b.txt","n":12345678901234567890,"x":1.0}"#;
+    let body = format!(
+        r#"{{"model":"claude-haiku-4-5","system":[{{"type":"text","text":"Be brief."}}],"tools":[{{"name":"read","description":"Reads.","input_schema":{{"properties":{{"path":{{"type":"string"}}}},"type":"object"}}}}],"messages":[{{"role":"user","content":[{{"type":"text","text":"Look."}}]}},{{"role":"assistant","content":[{{"type":"text","text":"I look."}},{{"type":"tool_use","id":"c1","name":"read","input":{input}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c1","content":"nothing"}}]}}],"max_tokens":99,"stream":true}}"#
+    );
+    for format in ["openai-chat", "openai-responses", "transcript"] {
+        let there = convert(&["--from", "anthropic", "--to", format], &body).await;
+        let unquoted = there.replace("\\\"", "\"");
+        assert!(unquoted.contains(input), "{format} keeps the bytes of the input: {there}");
+        let back = convert(&["--from", format, "--to", "anthropic"], &there).await;
+        assert_eq!(back, body, "by way of {format}");
+    }
+    for format in ["gemini", "ollama"] {
+        let there = convert(&["--from", "anthropic", "--to", format], &body).await;
+        assert!(there.contains(input), "{format} keeps the bytes of the input: {there}");
+        let args = ["--from", format, "--to", "anthropic", "--model", "claude-haiku-4-5"];
+        let back = convert(&args, &there).await;
+        assert!(
+            back.contains(input) && back.contains(r#""content":"nothing""#),
+            "by way of {format}: {back}"
+        );
+    }
 }

@@ -61,7 +61,7 @@ impl Drive {
             stream = self.config.model.stream(request, &self.cancel) => stream,
         };
         let read = match opened {
-            Ok(stream) => read(stream, &mut progress, (&self.out, number), &self.cancel).await,
+            Ok(stream) => read(stream, &mut progress, &self.out, number, &self.cancel).await,
             Err(error) => Err(error),
         };
         let Progress { fold, began, told } = progress;
@@ -103,7 +103,8 @@ fn encode(config: &HarnessConfig, live: &mut Live, stream: bool) -> Encoded {
 async fn read(
     mut stream: ModelStream,
     progress: &mut Progress,
-    (out, attempt): (&Outbox, u32),
+    out: &Outbox,
+    attempt: u32,
     cancel: &Cancel,
 ) -> Result<(), ModelError> {
     loop {

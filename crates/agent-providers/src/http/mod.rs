@@ -15,6 +15,7 @@ use agent_core::{Cancel, Encoder, LanguageModel, ModelError, ModelProfile, Model
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 
+use crate::Catalog;
 use crate::names::ToolNames;
 use crate::sse::DEFAULT_EVENT_LIMIT;
 use crate::transport::{Transport, TransportRequest};
@@ -38,7 +39,10 @@ pub struct HttpConfig {
     pub model: String,
     /// Further headers; they replace ours of the same name, but features in `anthropic-beta` are added to ours.
     pub headers: Vec<(String, String)>,
-    /// What the model can do; by default looked up by its name.
+    /// What is known of models; default [`Catalog::builtin`]. Lay a table of your own over it once, and give it to every
+    /// model.
+    pub catalog: Catalog,
+    /// What this model can do, in place of what [`Self::catalog`] has under its name.
     pub profile: Option<ModelProfile>,
     /// What carries requests, in place of [`Self::network`]: a client of your own, or a recorded one in tests.
     pub transport: Option<Arc<dyn Transport>>,
@@ -136,6 +140,7 @@ impl Default for HttpConfig {
             api_key: ApiKey::default(),
             model: String::new(),
             headers: Vec::new(),
+            catalog: Catalog::builtin(),
             profile: None,
             transport: None,
             connect_timeout: Duration::from_secs(30),
@@ -196,7 +201,9 @@ impl HttpModel {
             transport,
             address,
             headers,
-            profile: config.profile.unwrap_or_else(|| config.vendor.profile(&config.model)),
+            profile: config.profile.unwrap_or_else(|| {
+                config.catalog.profile(&config.vendor.dialect.provider, &config.model)
+            }),
             dialect: config.vendor.dialect,
             names: ToolNames::default(),
             api_key: config.api_key,

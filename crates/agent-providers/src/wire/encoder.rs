@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::form::{Cx, Form, Head, Run};
 use super::joined::Joined;
+use super::json::quoted;
 use super::marks::{Marks, Spot, Unmarkable};
 use crate::names::ToolNames;
 
@@ -180,15 +181,30 @@ fn is_paused(view: HistoryView<'_>) -> bool {
 }
 
 fn unknown_model(profile: &ModelProfile) -> Diagnostic {
-    let ModelProfile { model, context_window, max_output, .. } = profile;
+    let ModelProfile { provider, model, context_window, max_output, .. } = profile;
+    let setting = SERVERS.iter().find(|(name, _)| name == provider).map(|(_, setting)| setting);
+    let whose = setting.map(|setting| format!("; its window is what the server was started with ({setting})"));
+    let entry = format!(
+        r#"{{"models":[{{"model":{},"context_window":{context_window},"max_output":{max_output}}}]}}"#,
+        quoted(model)
+    );
     Diagnostic {
         what: "model".into(),
         why: format!(
-            "too little is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed; give its profile to use what it can do"
+            "too little is known of the model {model:?}: a window of {context_window} tokens and {max_output} of output are assumed{}; say what it can do in a table of models, {entry}, that `agent run --models FILE` or `Catalog::with_overrides` reads",
+            whose.unwrap_or_default()
         ),
     }
 }
 
+/// Servers of one's own, and the setting that decides how long a prompt may be.
+const SERVERS: &[(&str, &str)] = &[
+    ("ollama", "num_ctx"),
+    ("ollama-chat", "num_ctx"),
+    ("llamacpp", "--ctx-size"),
+    ("vllm", "--max-model-len"),
+    ("lmstudio", "the context length of the loaded model"),
+];
 const AWAITED: &str = "the provider is not done, and takes nothing but results before it goes on";
 const ENDS_WITH_MODEL: &str =
     "the conversation ends with the model's own words; many models refuse that, end it with a user message";

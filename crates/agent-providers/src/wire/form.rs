@@ -33,7 +33,8 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
     /// The tools as a field with its comma. Never asked for none.
     fn tools(&self, tools: &[ToolCard], cx: &mut Cx<'_>) -> Head;
 
-    /// One piece of the conversation. Pure, but for diagnostics: it is asked once.
+    /// One piece of the conversation. What is written depends on nothing else, since it is asked once and remembered;
+    /// which headers the piece needs may be noted.
     fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Self::Role>>;
 
     /// Words for one call only, which stand last. Never asked for none.

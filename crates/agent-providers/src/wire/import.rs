@@ -1,8 +1,9 @@
 //! Recorded requests read back into the conversations they were made of: what the formats share.
 
 use agent_core::{
-    AssistantPart, CallId, Diagnostic, Entry, EntryId, History, Note, NoteKind, Repair, RequestSettings,
-    Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult, UserMessage,
+    AssistantPart, CallId, ContentPart, Diagnostic, Entry, EntryId, History, Note, NoteKind, Repair,
+    RequestSettings, Response, StepRecord, SystemBlock, Text, ToolCard, ToolChoice, ToolOutput, ToolResult,
+    UserMessage, UserPart,
 };
 
 /// A recorded request as the harness would hold it.
@@ -56,6 +57,16 @@ pub enum ImportError {
     },
 }
 
+/// A part of a user's message as a part of a result.
+pub(crate) fn content_part(part: UserPart) -> Option<ContentPart> {
+    match part {
+        UserPart::Text(text) => Some(ContentPart::Text(text)),
+        UserPart::File(file) => Some(ContentPart::File(file)),
+        UserPart::Provider(part) => Some(ContentPart::Provider(part)),
+        _ => None,
+    }
+}
+
 /// Groups what was said into entries: a call and its result become one step, whatever stands between them.
 #[derive(Debug, Default)]
 pub(crate) struct Grouping {
@@ -100,7 +111,7 @@ impl Grouping {
     }
 
     /// The user said something; a message without content is none.
-    pub(crate) fn user(&mut self, parts: Vec<agent_core::UserPart>) {
+    pub(crate) fn user(&mut self, parts: Vec<UserPart>) {
         self.after.extend(UserMessage::new(parts).ok().map(Entry::User));
     }
 

@@ -148,6 +148,13 @@ pub(crate) fn sound(json: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text, or JSON, as it was received, where no more of it comes: halves of surrogate pairs become U+FFFD. `lone` says
+/// whether [`mended`] found any.
+pub(crate) fn received(text: &str, lone: bool) -> String {
+    let mut joiner = Joiner::default();
+    joiner.join(text, lone) + joiner.end()
+}
+
 /// Joins halves of surrogate pairs across the texts of one block; a half that stays alone becomes U+FFFD.
 #[derive(Debug, Default)]
 pub(crate) struct Joiner {
@@ -333,6 +340,8 @@ mod tests {
         check(&[r#""\ude00\uD83D""#], "\u{FFFD}\u{FFFD}");
         check(&[r#""\\ud83d""#], r"\ud83d");
         check(&[r#""\ud83d\u0041""#], "\u{FFFD}A");
+        let (text, lone) = mended(r"a\ud83d");
+        assert_eq!(received(&text, lone), "a\u{FFFD}", "also at the end of a text");
     }
 
     #[test]

@@ -2,17 +2,17 @@
 //!
 //! A new format is a module with a `Codec`, a `Form` and an importer, and its lines in [`WireFormat`].
 
-pub mod anthropic;
+mod anthropic;
 pub(crate) mod base64;
 mod dialect;
 mod encoder;
 pub(crate) mod form;
-pub mod gemini;
+mod gemini;
 mod import;
 mod joined;
 pub(crate) mod json;
 mod marks;
-pub mod ollama;
+mod ollama;
 pub mod openai_chat;
 mod openai_responses;
 mod opening;
@@ -189,13 +189,13 @@ impl WireFormat {
 impl Dialect {
     fn codec(&self, names: ToolNames) -> Box<dyn Codec> {
         match self.format {
-            WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(names)),
+            WireFormat::Anthropic => Box::new(anthropic::decode::MessagesCodec::new(self, names)),
             WireFormat::OpenAiChat => Box::new(openai_chat::decode::ChatCodec::new(self, names)),
             WireFormat::OpenAiResponses => {
-                Box::new(openai_responses::decode::ResponsesCodec::new(&self.provider, names))
+                Box::new(openai_responses::decode::ResponsesCodec::new(self, names))
             }
-            WireFormat::Gemini => Box::new(gemini::decode::GenerateCodec::new(names, self.provider.clone())),
-            WireFormat::Ollama => Box::new(ollama::decode::ChatCodec::new(names, self.provider.clone())),
+            WireFormat::Gemini => Box::new(gemini::decode::GenerateCodec::new(self, names)),
+            WireFormat::Ollama => Box::new(ollama::decode::ChatCodec::new(self, names)),
         }
     }
 }
@@ -257,7 +257,7 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
 /// ```
 pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
     match dialect.format {
-        WireFormat::Anthropic => anthropic::import::import(body),
+        WireFormat::Anthropic => anthropic::import::import(dialect, body),
         WireFormat::OpenAiChat => openai_chat::import::import(dialect, body),
         WireFormat::OpenAiResponses => openai_responses::import::import(dialect, body),
         WireFormat::Gemini => gemini::import::import(dialect, body),

@@ -40,14 +40,7 @@ impl Tail {
                 self.fields.len() - 1
             }
         };
-        let slot = &mut self.fields[at].1;
-        if let Value::Raw(raw) = slot {
-            *slot = Value::Object(Self::read(raw));
-        }
-        match slot {
-            Value::Object(object) => object,
-            Value::Raw(_) => unreachable!("it was made an object above"),
-        }
+        self.fields[at].1.object()
     }
 
     /// Lays the user's own fields for this provider over ours, object into object.
@@ -114,6 +107,16 @@ impl Tail {
 }
 
 impl Value {
+    /// The object it is; anything else is replaced by an empty one.
+    fn object(&mut self) -> &mut Tail {
+        let read = match self {
+            Self::Object(object) => return object,
+            Self::Raw(raw) => Tail::read(raw),
+        };
+        *self = Self::Object(read);
+        self.object()
+    }
+
     fn is_object(&self) -> bool {
         match self {
             Self::Raw(raw) => raw.starts_with('{'),

@@ -60,6 +60,9 @@ mod tests {
             r#"{ "b":1.0,"a":12345678901234567890 }"#,
         );
         check(ToolInput::finished("[1]"), r#"{"invalid_json":"[1]"}"#);
+        check(ToolInput::finished("{\"a"), r#"{"invalid_json":"{\"a"}"#);
         check(ToolInput::cut("{\"a"), r#"{"invalid_json":"{\"a"}"#);
+        check(ToolInput::cut(""), r#"{"invalid_json":""}"#);
+        check(ToolInput::finished(r#"{"a":"\ud83d"}"#), "{\"a\":\"\u{fffd}\"}");
     }
 }

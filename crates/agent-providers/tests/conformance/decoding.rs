@@ -1,7 +1,9 @@
 //! Answers: what stands beside each fixture, however its bytes are cut, and no finish that was not said.
 
 use agent_core::{ModelError, ModelEvent};
-use agent_providers::{Decoded, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response};
+use agent_providers::{
+    Decoded, Dialect, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response,
+};
 use proptest::prelude::*;
 
 use super::{Fixture, fixtures};
@@ -15,6 +17,27 @@ fn fixtures_decode_as_expected() {
         let decoded = decode_response(&(*format).into(), &[bytes], &ResponseHead::unknown());
         assert_eq!(&printed(&decoded), expect, "{name}");
     }
+}
+
+/// What only the provider understands is tagged as the dialect says, or it would not go back to a gateway under
+/// another name.
+#[test]
+fn parts_carry_the_tag_of_their_dialect() {
+    let mut tagged = std::collections::BTreeSet::new();
+    for Fixture { format, name, bytes, .. } in fixtures() {
+        let dialect = Dialect { provider: "our-house".into(), ..(*format).into() };
+        let mut decoder = StreamDecoder::new(&dialect, ToolNames::default());
+        let events = [decoder.push(bytes), decoder.finish()].concat();
+        for event in events.into_iter().flatten() {
+            let ModelEvent::Part(part) = event else { continue };
+            let part = serde_json::to_string(&part).unwrap();
+            assert!(!part.contains(&format!(r#""provider":"{}""#, format.as_str())), "{name}: {part}");
+            if part.contains(r#""provider":"our-house""#) {
+                tagged.insert(format.as_str());
+            }
+        }
+    }
+    assert_eq!(tagged.len(), WireFormat::ALL.len(), "only {tagged:?} have such parts");
 }
 
 /// The answer in these pieces: what the pieces gave, what the end gave, and whether it is a whole one.

@@ -6,7 +6,7 @@ mod decode;
 mod encode;
 mod import;
 mod settings;
-mod valid;
+mod stable;
 
 use std::path::{Path, PathBuf};
 

@@ -7,12 +7,22 @@ use agent_core::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::PROVIDER;
 use crate::classify::protocol;
+use crate::names::ToolNames;
 use crate::wire::Json;
 use crate::wire::json::{
-    Fields, Joiner, Loose, object, others, quoted, raw_or_wrapped, replaced, text_or_raw,
+    Fields, Joiner, Loose, object, others, quoted, raw_or_wrapped, received, replaced, text_or_raw,
 };
+
+/// What a block is read with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'r> {
+    /// The tag of parts that only this provider understands.
+    pub(crate) provider: &'r str,
+    pub(crate) names: &'r ToolNames,
+    /// Calls before the block, for one that has no id.
+    pub(crate) calls: usize,
+}
 
 /// A block that has begun.
 #[derive(Debug)]
@@ -112,12 +122,11 @@ pub(crate) struct WireDelta<'a> {
 }
 
 impl Block {
-    /// Opens a block. `calls` counts the calls before it, for one that has no id; `real` gives back tool names.
+    /// Opens a block as it is announced, or whole.
     pub(crate) fn open(
         index: u32,
         raw: &Json<'_>,
-        calls: usize,
-        real: impl Fn(&str) -> String,
+        reading: Reading<'_>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<Self, ModelError> {
         let block: WireBlock<'_> =
@@ -139,13 +148,14 @@ impl Block {
             },
             "redacted_thinking" => Kind::Redacted { data: block.data.into_string() },
             "tool_use" => {
+                let Reading { provider, names, calls } = reading;
                 let id = CallId::new(block.id.into_string()).unwrap_or_else(|_| CallId::positional(calls));
-                let (name, data) = (real(block.name.as_str()), call_data(raw));
+                let (name, data) = (names.real(block.name.as_str()), call_data(raw, provider));
                 let call = PlainCall { id, name, input: String::new(), data };
                 Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
             }
             kind => {
-                let start = sound_raw(raw.text, raw.lone);
+                let start = received(raw.text, raw.lone);
                 Kind::Other { kind: kind.to_owned(), start, input: None, merged: Vec::new() }
             }
         };
@@ -171,7 +181,7 @@ impl Block {
                 push_text(out, index, new);
             }
             ("citations_delta", Kind::Text { citations, .. }) => {
-                citations.extend(delta.citation.map(|citation| sound_raw(citation.get(), raw.lone)));
+                citations.extend(delta.citation.map(|citation| received(citation.get(), raw.lone)));
             }
             ("thinking_delta", Kind::Thinking { text, .. }) => {
                 let new = self.joiner.join(delta.thinking.as_str(), raw.lone);
@@ -201,15 +211,15 @@ impl Block {
         Ok(())
     }
 
-    /// The block as a part.
-    pub(crate) fn close(mut self, out: &mut Vec<ModelEvent>) -> Closed {
+    /// The block as a part of the provider's.
+    pub(crate) fn close(mut self, provider: &str, out: &mut Vec<ModelEvent>) -> Closed {
         let rest = self.joiner.end();
         let mut lost = self.lost;
         let done = match self.kind {
-            Kind::Text { text, citations } => text_part(text + rest, &citations, &mut lost),
-            Kind::Thinking { text, signature } => thinking_part(text + rest, signature),
+            Kind::Text { text, citations } => text_part(provider, text + rest, &citations, &mut lost),
+            Kind::Thinking { text, signature } => thinking_part(provider, text + rest, signature),
             Kind::Redacted { data } => {
-                let seal = Seal::Redacted { provider: PROVIDER.into(), data };
+                let seal = Seal::Redacted { provider: provider.to_owned(), data };
                 Done::Part(AssistantPart::Reasoning(Reasoning { text: String::new(), seal: Some(seal) }))
             }
             Kind::Call { mut call, given } => {
@@ -225,7 +235,7 @@ impl Block {
                 let input = input.map(|text| text + rest).filter(|text| !text.trim().is_empty());
                 merged.extend(input.map(|text| ("input".to_owned(), raw_or_wrapped(&text).to_string())));
                 let whole = if merged.is_empty() { start } else { replaced(&start, &merged) };
-                provider_part(kind, whole).unwrap_or_else(|cause| {
+                provider_part(provider, kind, whole).unwrap_or_else(|cause| {
                     lost = Some(cause);
                     Done::Nothing
                 })
@@ -250,31 +260,31 @@ impl Block {
     }
 }
 
-fn text_part(text: String, citations: &[String], lost: &mut Option<Lost>) -> Done {
+fn text_part(provider: &str, text: String, citations: &[String], lost: &mut Option<Lost>) -> Done {
     let Some(text) = Text::new(text) else { return Done::Nothing };
     let mut part = AssistantText { text, data: None };
     if !citations.is_empty() {
         match RawJson::parse(format!("[{}]", citations.join(","))) {
-            Ok(json) => part.data = Some(ProviderData { provider: PROVIDER.into(), json }),
+            Ok(json) => part.data = Some(ProviderData { provider: provider.to_owned(), json }),
             Err(cause) => *lost = Some(Lost::Citations(cause)),
         }
     }
     Done::Part(AssistantPart::Text(part))
 }
 
-fn provider_part(kind: String, whole: String) -> Result<Done, Lost> {
+fn provider_part(provider: &str, kind: String, whole: String) -> Result<Done, Lost> {
     match RawJson::parse(whole) {
         Ok(raw) => {
-            let part = ProviderPart { provider: PROVIDER.into(), kind, raw };
+            let part = ProviderPart { provider: provider.to_owned(), kind, raw };
             Ok(Done::Part(AssistantPart::Provider(part)))
         }
         Err(cause) => Err(Lost::Block { kind, cause }),
     }
 }
 
-fn thinking_part(text: String, signature: String) -> Done {
+fn thinking_part(provider: &str, text: String, signature: String) -> Done {
     let seal =
-        (!signature.is_empty()).then(|| Seal::Signature { provider: PROVIDER.into(), value: signature });
+        (!signature.is_empty()).then(|| Seal::Signature { provider: provider.to_owned(), value: signature });
     if seal.is_none() && text.trim().is_empty() {
         return Done::Nothing;
     }
@@ -282,10 +292,10 @@ fn thinking_part(text: String, signature: String) -> Done {
 }
 
 /// The fields of a call that have no other place, as received.
-fn call_data(raw: &Json<'_>) -> Option<ProviderData> {
+fn call_data(raw: &Json<'_>, provider: &str) -> Option<ProviderData> {
     let rest = others(&Fields::read(raw.text)?, &CALL_FIELDS)?;
-    let json = RawJson::parse(sound_raw(&rest, raw.lone)).ok()?;
-    Some(ProviderData { provider: PROVIDER.into(), json })
+    let json = RawJson::parse(received(&rest, raw.lone)).ok()?;
+    Some(ProviderData { provider: provider.to_owned(), json })
 }
 
 /// Input that stands in the first event of a block; an empty object there only keeps the place.
@@ -307,7 +317,7 @@ fn merge(start: &str, merged: &mut Vec<(String, String)>, raw: &Json<'_>) {
             Some((_, value)) => value.clone(),
             None => begun.get(&key).map_or_else(String::new, |raw| raw.get().to_owned()),
         };
-        let value = appended(&before, &sound_raw(value.get(), raw.lone));
+        let value = appended(&before, &received(value.get(), raw.lone));
         match known.and_then(|at| merged.get_mut(at)) {
             Some((_, old)) => *old = value,
             None => merged.push((key.into_owned(), value)),
@@ -324,12 +334,7 @@ fn appended(before: &str, new: &str) -> String {
 
 fn items(list: &RawValue, lone: bool) -> Result<Vec<String>, serde_json::Error> {
     let all: Vec<&RawValue> = serde_json::from_str(list.get())?;
-    Ok(all.into_iter().map(|raw| sound_raw(raw.get(), lone)).collect())
-}
-
-/// Received bytes; only stand-ins for halves of surrogate pairs are replaced.
-fn sound_raw(raw: &str, lone: bool) -> String {
-    if lone { Joiner::default().join(raw, true) } else { raw.to_owned() }
+    Ok(all.into_iter().map(|raw| received(raw.get(), lone)).collect())
 }
 
 /// Fields of a call that are told in other ways; a cache marker is of one request only.
@@ -365,11 +370,12 @@ mod tests {
     #[track_caller]
     fn check(raw: &str, merged: &[(&str, &str)], is_part: bool, expect: &str) {
         let json = Json { text: raw, lone: false };
-        let mut block = Block::open(0, &json, 0, str::to_owned, &mut Vec::new()).unwrap();
+        let reading = Reading { provider: "p", names: &ToolNames::default(), calls: 0 };
+        let mut block = Block::open(0, &json, reading, &mut Vec::new()).unwrap();
         if let Kind::Other { merged: into, .. } = &mut block.kind {
             into.extend(merged.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         }
-        let Closed { done, lost } = block.close(&mut Vec::new());
+        let Closed { done, lost } = block.close("p", &mut Vec::new());
         assert_eq!(matches!(done, Done::Part(_)), is_part, "{done:?}");
         assert_eq!(lost.map(|lost| lost.to_string()).unwrap_or_default(), expect);
     }
@@ -393,6 +399,7 @@ mod tests {
     #[test]
     fn a_list_is_no_block() {
         let json = Json { text: r#"["text","hi"]"#, lone: false };
-        assert!(Block::open(0, &json, 0, str::to_owned, &mut Vec::new()).is_err());
+        let reading = Reading { provider: "p", names: &ToolNames::default(), calls: 0 };
+        assert!(Block::open(0, &json, reading, &mut Vec::new()).is_err());
     }
 }

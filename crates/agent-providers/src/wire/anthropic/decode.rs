@@ -4,17 +4,18 @@ use agent_core::{AssistantPart, Finish, FinishKind, ModelError, ModelEvent, Orig
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::block::{Block, Closed, Done, PlainCall};
+use super::block::{Block, Closed, Done, PlainCall, Reading};
 use super::usage::UsageFold;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{Loose, LooseInt};
-use crate::wire::{Codec, Json, Progress};
+use crate::wire::{Codec, Dialect, Json, Progress};
 
 /// The state of one answer.
 #[derive(Debug)]
 pub(crate) struct MessagesCodec {
     names: ToolNames,
+    provider: String,
     started: Option<String>,
     open: Vec<Block>,
     /// Parts behind a call whose input is not complete JSON: whether it was cut is known only from the stop reason.
@@ -74,9 +75,10 @@ struct WireStop<'a> {
 }
 
 impl MessagesCodec {
-    pub(crate) fn new(names: ToolNames) -> Self {
+    pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
         Self {
             names,
+            provider: dialect.provider.clone(),
             started: None,
             open: Vec::new(),
             held: Vec::new(),
@@ -128,8 +130,8 @@ impl MessagesCodec {
 
     fn open(&mut self, index: u32, raw: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         self.close(index, out);
-        let names = self.names.clone();
-        let block = Block::open(index, raw, self.calls, |wire| names.real(wire), out)?;
+        let reading = Reading { provider: &self.provider, names: &self.names, calls: self.calls };
+        let block = Block::open(index, raw, reading, out)?;
         self.calls += usize::from(block.is_call());
         self.open.push(block);
         Ok(())
@@ -153,7 +155,7 @@ impl MessagesCodec {
 
     fn close(&mut self, index: u32, out: &mut Vec<ModelEvent>) {
         let Some(at) = self.open.iter().position(|block| block.index == index) else { return };
-        let Closed { done, lost } = self.open.remove(at).close(out);
+        let Closed { done, lost } = self.open.remove(at).close(&self.provider, out);
         if let Some(lost) = lost {
             tracing::warn!(index, error = &lost as &dyn std::error::Error, "a part of the answer is lost");
         }

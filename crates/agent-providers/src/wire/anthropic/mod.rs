@@ -8,6 +8,3 @@ mod segment;
 mod settings;
 mod tools;
 pub(crate) mod usage;
-
-/// The name that tags parts only this provider understands.
-pub const PROVIDER: &str = "anthropic";

@@ -1,12 +1,11 @@
 //! Pieces of the conversation as content blocks: encoded once, spliced where a cache marker may stand.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use agent_core::{
     AssistantPart, AssistantText, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
-    ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolInput, ToolOutput,
-    ToolResult, Trim, UserPart,
+    ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult,
+    Trim, UserPart,
 };
 use bytes::Bytes;
 
@@ -15,7 +14,7 @@ use crate::names::wire_id;
 use crate::wire::base64::decoded_text;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound, write};
-use crate::wire::words::{clipped, label};
+use crate::wire::words::{clipped, label, object_input};
 
 /// Who speaks, or how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +150,7 @@ impl Renderer<'_, '_> {
             out.extend_from_slice(br#","name":"#);
             write(out, self.cx.names.wire(&call.name).as_ref());
             out.extend_from_slice(br#","input":"#);
-            out.extend_from_slice(input(&call.input).as_bytes());
+            out.extend_from_slice(object_input(&call.input).as_bytes());
             let more = data.and_then(|data| Fields::read(data.json.get())).unwrap_or_default();
             for (key, raw) in more.0.iter().filter(|(key, _)| !CALL_FIELDS.contains(&key.as_ref())) {
                 out.extend_from_slice(format!(",{}:{}", quoted(key), sound(raw.get())).as_bytes());
@@ -341,16 +340,6 @@ fn thinking(blocks: &mut Blocks, Reasoning { text, seal }: &Reasoning, ours: &st
     }
 }
 
-/// The input of a call, byte for byte; what is no JSON object is wrapped into one, since the wire takes no other.
-fn input(input: &ToolInput) -> Cow<'_, str> {
-    match input {
-        ToolInput::Json(json) if json.is_object() => sound(json.get()),
-        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
-            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
-        }
-    }
-}
-
 fn is_markable(kind: &str) -> bool {
     kind.ends_with("_tool_result") || matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
 }
@@ -423,21 +412,3 @@ pub(super) const COMPACTION_EDIT: &str = "compact-2026-01-12";
 const NO_FORM: &str = "this kind of part has no form on this wire";
 /// Stands in for a message without content.
 const NO_CONTENT: &str = "(no content)";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inputs_are_objects() {
-        let check = |given: ToolInput, expect: &str| assert_eq!(input(&given), expect);
-        check(
-            ToolInput::finished(r#"{ "b":1.0,"a":12345678901234567890 }"#),
-            r#"{ "b":1.0,"a":12345678901234567890 }"#,
-        );
-        check(ToolInput::finished("[1]"), r#"{"invalid_json":"[1]"}"#);
-        check(ToolInput::finished("{\"a"), r#"{"invalid_json":"{\"a"}"#);
-        check(ToolInput::cut(""), r#"{"invalid_json":""}"#);
-        check(ToolInput::finished(r#"{"a":"\ud83d"}"#), "{\"a\":\"\u{fffd}\"}");
-    }
-}

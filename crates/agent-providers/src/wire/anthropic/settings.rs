@@ -171,6 +171,9 @@ fn effort(wanted: Option<Effort>, thinks_not: bool, cx: &mut Cx<'_>) -> Option<&
         Effort::Medium => return Some("medium"),
         Effort::High => return Some("high"),
         Effort::XHigh | Effort::Max if above => ("high", "this model takes no more than high; it was sent"),
+        Effort::XHigh if refuses(Setting::EffortXHigh, cx) => {
+            ("high", "this model has no xhigh; high was sent, and max would be more")
+        }
         Effort::XHigh | Effort::Max if thinks_not => {
             ("high", "without thinking no more than high is taken; it was sent")
         }

@@ -5,8 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::part::sound_raw;
-use crate::wire::json::{Joiner, Loose, object, quoted, text_or_raw};
+use crate::wire::json::{Joiner, Loose, object, quoted, received, text_or_raw};
 
 /// JSON text that grows as values arrive in the order of the text.
 #[derive(Debug, Default)]
@@ -173,7 +172,7 @@ impl Args {
         self.broken = true;
         // A brace that is never closed, even where nothing was written before.
         self.text.push_str(if self.text.is_empty() { "{" } else { "," });
-        self.text.push_str(&sound_raw(raw.get(), lone));
+        self.text.push_str(&received(raw.get(), lone));
     }
 }
 

@@ -3,9 +3,9 @@
 use agent_core::{AssistantPart, CallId, ModelError, ModelEvent, ToolCall, ToolInput};
 
 use super::args::Args;
-use super::part::{WireCall, data, is_signature, sound_raw, text_part, thought_part};
+use super::part::{WireCall, data, is_signature, text_part, thought_part};
 use crate::classify::protocol;
-use crate::wire::json::{Joiner, quoted, text_or_raw};
+use crate::wire::json::{Joiner, quoted, received, text_or_raw};
 
 /// A part that has begun.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Block {
         let mut new = wire.partial_args.map(|list| call.args.take(list, lone)).unwrap_or_default();
         let given = wire.args.map(text_or_raw).filter(|_| call.args.is_empty() && call.whole.is_empty());
         if let Some(given) = given.filter(|given| !given.trim().is_empty()) {
-            call.whole = sound_raw(&given, lone);
+            call.whole = received(&given, lone);
             new.push_str(&call.whole);
         }
         if !new.is_empty() {

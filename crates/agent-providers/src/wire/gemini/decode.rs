@@ -10,12 +10,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::block::{Block, Kind, OpenCall};
-use super::part::{Beside, Part, Said, WireCall, owned, sound_raw};
+use super::part::{Beside, Part, Said, WireCall, owned};
 use super::usage::UsageFold;
 use crate::classify::{QUOTE, ResponseHead, classify, excerpt, protocol};
 use crate::names::ToolNames;
-use crate::wire::json::{Fields, Loose, LooseInt, object};
-use crate::wire::{Codec, End, Json, Progress};
+use crate::wire::json::{Fields, Loose, LooseInt, object, received};
+use crate::wire::{Codec, Dialect, End, Json, Progress};
 
 /// The state of one answer.
 #[derive(Debug)]
@@ -78,10 +78,10 @@ struct WireFeedback<'a> {
 }
 
 impl GenerateCodec {
-    pub(crate) fn new(names: ToolNames, provider: String) -> Self {
+    pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
         Self {
             names,
-            provider,
+            provider: dialect.provider.clone(),
             started: false,
             open: None,
             index: 0,
@@ -268,7 +268,7 @@ impl GenerateCodec {
         self.goes_on();
         self.awaits_tool = matches!(kind, "executableCode" | "toolCall");
         self.index = self.index.saturating_add(1);
-        out.push(self.provider_part(kind, sound_raw(raw.get(), lone))?);
+        out.push(self.provider_part(kind, received(raw.get(), lone))?);
         Ok(())
     }
 
@@ -283,7 +283,7 @@ impl GenerateCodec {
         let fields = Fields::read(candidate.get()).unwrap_or_default();
         for (key, raw) in fields.0.iter().filter(|(_, raw)| !matches!(raw.get(), "null" | "{}" | "[]")) {
             let Some(kind) = METADATA.iter().find(|kind| *kind == key) else { continue };
-            let raw = sound_raw(raw.get(), lone);
+            let raw = received(raw.get(), lone);
             if !self.metadata.iter().any(|(known, old)| known == kind && *old == raw) {
                 self.metadata.push((kind, raw));
             }

@@ -13,9 +13,6 @@ mod settings;
 mod tools;
 mod usage;
 
-/// The name that tags parts only this provider understands.
-pub const PROVIDER: &str = "gemini";
-
 /// Whether a model of this name checks that calls of old steps carry their signatures: Gemini 3 and later.
 pub(crate) fn checks_signatures(model: &str) -> bool {
     let Some((_, rest)) = model.rsplit_once("gemini-") else { return false };

@@ -6,7 +6,7 @@ use agent_core::{AssistantPart, AssistantText, ProviderData, ProviderPart, RawJs
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Fields, Joiner, Loose, object, quoted, text_or_raw};
+use crate::wire::json::{Fields, Loose, object, quoted, received, text_or_raw};
 
 /// What a part says.
 #[derive(Debug)]
@@ -123,11 +123,6 @@ pub(crate) fn is_signature(key: &str) -> bool {
     matches!(key, "thoughtSignature" | "thought_signature")
 }
 
-/// Received bytes; only stand-ins for halves of surrogate pairs are replaced.
-pub(crate) fn sound_raw(raw: &str, lone: bool) -> String {
-    if lone { Joiner::default().join(raw, true) } else { raw.to_owned() }
-}
-
 /// Fields as an object for the provider they came from; `None` without any.
 pub(crate) fn data(
     provider: &str,
@@ -143,7 +138,7 @@ pub(crate) fn data(
 
 /// Fields that own what they hold.
 pub(crate) fn owned(beside: &Beside<'_>, lone: bool) -> Vec<(String, String)> {
-    beside.iter().map(|(key, raw)| (key.as_ref().to_owned(), sound_raw(raw.get(), lone))).collect()
+    beside.iter().map(|(key, raw)| (key.as_ref().to_owned(), received(raw.get(), lone))).collect()
 }
 
 /// Words as a part of an answer. Blank ones that carry something go back as they came; others say nothing.

@@ -160,7 +160,9 @@ impl Config<'_, '_, '_> {
         if !has_levels {
             return self.think("thinkingBudget", &0);
         }
-        let least = if self.cx.profile.model.contains("flash") { "minimal" } else { "low" };
+        let has_minimal = self.cx.profile.model.contains("flash")
+            && !self.cx.profile.refuses.contains(&Setting::EffortMinimal);
+        let least = if has_minimal { "minimal" } else { "low" };
         self.cx.note(WHAT, format!("this model always thinks; the level {least:?} was sent"));
         self.think("thinkingLevel", &least);
     }
@@ -174,10 +176,15 @@ impl Config<'_, '_, '_> {
         if !self.takes(Setting::Effort, WHAT) {
             return None;
         }
-        let no_more = self.cx.profile.refuses.contains(&Setting::EffortAboveHigh);
+        let refuses = |setting: Setting| self.cx.profile.refuses.contains(&setting);
+        let no_more = refuses(Setting::EffortAboveHigh) || refuses(Setting::EffortXHigh);
         if effort > Effort::High && no_more {
             self.cx.note(WHAT, "this model's highest effort is high; that was sent");
             return Some("high");
+        }
+        if effort == Effort::Minimal && refuses(Setting::EffortMinimal) {
+            self.cx.note(WHAT, "this model's least effort is low; that was sent");
+            return Some("low");
         }
         Some(match effort {
             Effort::Minimal => "minimal",

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::usage::usage;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
-use crate::wire::json::{Joiner, Loose, object, quoted, text_or_raw};
-use crate::wire::{Codec, Json, Progress};
+use crate::wire::json::{Joiner, Loose, object, quoted, received, text_or_raw};
+use crate::wire::{Codec, Dialect, Json, Progress};
 
 /// The state of one answer.
 #[derive(Debug)]
@@ -82,7 +82,8 @@ pub(super) struct WireFunction<'a> {
 }
 
 impl ChatCodec {
-    pub(crate) fn new(names: ToolNames, provider: String) -> Self {
+    pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
+        let provider = dialect.provider.clone();
         Self { names, provider, started: false, open: None, index: 0, calls: 0 }
     }
 
@@ -228,7 +229,7 @@ pub(super) fn call(
     let wire: WireCall<'_> = object(raw.get())?;
     let function: WireFunction<'_> = object(wire.function.map_or("", RawValue::get))?;
     let given = function.arguments.map(text_or_raw).unwrap_or_default();
-    let input = if lone { Joiner::default().join(&given, true) } else { given.into_owned() };
+    let input = received(&given, lone);
     let own = CallId::new(wire.id.as_str()).ok();
     let data =
         own.as_ref().map(|id| RawJson::parse(format!("{{\"id\":{}}}", quoted(id.as_str())))).transpose()?;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::decode::{WireMessage, call};
 use crate::wire::Dialect;
 use crate::wire::import::{Grouping, ImportError, Imported};
-use crate::wire::json::{Fields, Joiner, Loose, LooseInt, mended, object, quoted, text_or_raw};
+use crate::wire::json::{Fields, Loose, LooseInt, mended, object, quoted, received, text_or_raw};
 use crate::wire::tail::extra;
 
 #[derive(Deserialize)]
@@ -200,7 +200,7 @@ impl Importer<'_> {
     }
 
     fn sound<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.lone { Cow::Owned(Joiner::default().join(text, true)) } else { Cow::Borrowed(text) }
+        if self.lone { Cow::Owned(received(text, true)) } else { Cow::Borrowed(text) }
     }
 }
 

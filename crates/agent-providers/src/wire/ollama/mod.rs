@@ -6,6 +6,3 @@ pub(crate) mod import;
 mod segment;
 mod settings;
 mod usage;
-
-/// The name that tags parts only this provider understands.
-pub const PROVIDER: &str = "ollama";

@@ -4,9 +4,8 @@ use agent_core::{AssistantPart, CallId, ModelEvent, ProviderData, RawJson, ToolC
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::extras::received;
 use crate::names::ToolNames;
-use crate::wire::json::{Fields, Joiner, Loose, LooseInt, quoted, text_or_raw};
+use crate::wire::json::{Fields, Joiner, Loose, LooseInt, quoted, received, text_or_raw};
 
 /// A call that has begun.
 #[derive(Debug)]

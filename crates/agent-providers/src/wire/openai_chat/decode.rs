@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 
 use super::block::{Blocks, REFUSAL};
 use super::calls::{WireCall, WireFunction};
-use super::extras::{Extras, received};
+use super::extras::Extras;
 use super::quirks::OutputCount;
 use super::thought::Piece;
 use super::usage::UsageFold;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
-use crate::wire::json::{Fields, Loose, LooseInt, object, text_or_raw};
+use crate::wire::json::{Fields, Loose, LooseInt, object, received, text_or_raw};
 use crate::wire::{Codec, Dialect, End, Json, Progress};
 
 /// The state of one answer.

@@ -3,11 +3,24 @@
 use agent_core::RawJson;
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Fields, Joiner, quoted};
+use crate::wire::json::{Fields, quoted, received};
 
-/// Unknown fields of an answer while it arrives. Texts and lists grow, other values are replaced.
+/// Unknown fields of an answer while it arrives. Texts and lists grow, objects grow field by field, other values are
+/// replaced.
 #[derive(Debug, Default)]
-pub(super) struct Extras(Vec<(String, String)>);
+pub(super) struct Extras(Vec<(String, Grown)>);
+
+/// A value that later pieces add to. It keeps its bytes until one does, and is taken apart then, so that a piece costs
+/// no more than itself: a spoken answer comes in thousands of them.
+#[derive(Debug)]
+enum Grown {
+    /// As it was received.
+    Whole(String),
+    Text(String),
+    /// The items as they were received.
+    List(Vec<String>),
+    Object(Vec<(String, Self)>),
+}
 
 impl Extras {
     /// Takes the fields of a piece of the message but those that are known.
@@ -21,7 +34,7 @@ impl Extras {
     pub(super) fn replace(&mut self, key: &str, raw: &RawValue, lone: bool) {
         if !says_nothing(raw.get()) {
             self.0.retain(|(known, _)| known != key);
-            self.0.push((key.to_owned(), received(raw.get(), lone)));
+            self.0.push((key.to_owned(), Grown::Whole(received(raw.get(), lone))));
         }
     }
 
@@ -29,15 +42,16 @@ impl Extras {
     pub(super) fn of_text(&mut self) -> Option<RawJson> {
         let (ours, rest) = std::mem::take(&mut self.0).into_iter().partition(|(key, _)| is_of_text(key));
         self.0 = rest;
-        object(&ours)
+        object(ours)
     }
 
     /// Everything that is left: a name, and an object with it.
     pub(super) fn rest(&mut self) -> Vec<(String, RawJson)> {
         let rest = std::mem::take(&mut self.0).into_iter();
-        rest.filter_map(|(key, raw)| {
-            let json = RawJson::parse(raw.clone()).ok().filter(RawJson::is_object);
-            let json = json.or_else(|| object(&[(key.clone(), raw)]))?;
+        rest.filter_map(|(key, value)| {
+            let raw = value.into_json();
+            let json = RawJson::parse(raw.as_str()).ok().filter(RawJson::is_object);
+            let json = json.or_else(|| object(vec![(key.clone(), Grown::Whole(raw))]))?;
             Some((key, json))
         })
         .collect()
@@ -49,9 +63,65 @@ impl Extras {
         }
         let new = received(raw.get(), lone);
         match self.0.iter_mut().find(|(known, _)| known == key) {
-            Some((_, old)) => *old = grown(old, &new),
-            None => self.0.push((key.to_owned(), new)),
+            Some((_, old)) => old.grow(new),
+            None => self.0.push((key.to_owned(), Grown::Whole(new))),
         }
+    }
+}
+
+impl Grown {
+    /// Takes a later piece; one of another kind replaces what was there.
+    fn grow(&mut self, new: String) {
+        if let Self::Whole(raw) = self {
+            *self = Self::apart(raw);
+        }
+        match (self, Self::apart(&new)) {
+            (Self::Text(text), Self::Text(more)) => text.push_str(&more),
+            (Self::List(items), Self::List(more)) => items.extend(more),
+            (Self::Object(fields), Self::Object(more)) => {
+                for (key, value) in more {
+                    grow_field(fields, key, value.into_json());
+                }
+            }
+            (old, _) => *old = Self::Whole(new),
+        }
+    }
+
+    /// A value taken apart; what has no parts stays whole.
+    fn apart(raw: &str) -> Self {
+        if let Ok(text) = serde_json::from_str(raw) {
+            return Self::Text(text);
+        }
+        if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw) {
+            return Self::List(items.into_iter().map(|item| item.get().to_owned()).collect());
+        }
+        let whole = |raw: &RawValue| Self::Whole(raw.get().to_owned());
+        match Fields::read(raw) {
+            Some(fields) => {
+                Self::Object(fields.0.into_iter().map(|(key, raw)| (key.into_owned(), whole(raw))).collect())
+            }
+            None => Self::Whole(raw.to_owned()),
+        }
+    }
+
+    fn into_json(self) -> String {
+        match self {
+            Self::Whole(raw) => raw,
+            Self::Text(text) => quoted(&text),
+            Self::List(items) => format!("[{}]", items.join(",")),
+            Self::Object(fields) => written(fields),
+        }
+    }
+}
+
+fn grow_field(fields: &mut Vec<(String, Grown)>, key: String, new: String) {
+    if new == "null" {
+        return;
+    }
+    match fields.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, old)) if is_name(&key) => *old = Grown::Whole(new),
+        Some((_, old)) => old.grow(new),
+        None => fields.push((key, Grown::Whole(new))),
     }
 }
 
@@ -60,50 +130,18 @@ pub(super) fn is_of_text(key: &str) -> bool {
     matches!(key, "annotations" | "citations" | "prefix" | "name")
 }
 
-/// Received bytes; only stand-ins for halves of surrogate pairs are replaced.
-pub(super) fn received(raw: &str, lone: bool) -> String {
-    if lone { Joiner::default().join(raw, true) } else { raw.to_owned() }
+fn object(fields: Vec<(String, Grown)>) -> Option<RawJson> {
+    if fields.is_empty() { None } else { RawJson::parse(written(fields)).ok() }
 }
 
-fn object(fields: &[(String, String)]) -> Option<RawJson> {
-    if fields.is_empty() {
-        return None;
-    }
-    let fields: Vec<String> = fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
-    RawJson::parse(format!("{{{}}}", fields.join(","))).ok()
+fn written(fields: Vec<(String, Grown)>) -> String {
+    let fields: Vec<String> =
+        fields.into_iter().map(|(key, value)| format!("{}:{}", quoted(&key), value.into_json())).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 fn says_nothing(raw: &str) -> bool {
     matches!(raw, "null" | "\"\"" | "[]" | "{}" | "false")
-}
-
-/// A value after a later piece of it: texts and lists are appended, objects grow field by field.
-fn grown(old: &str, new: &str) -> String {
-    if let (Ok(old), Ok(new)) = (serde_json::from_str::<String>(old), serde_json::from_str::<String>(new)) {
-        return quoted(&(old + &new));
-    }
-    let list = |text: &str| serde_json::from_str::<Vec<Box<RawValue>>>(text).ok();
-    if let (Some(old), Some(new)) = (list(old), list(new)) {
-        let items: Vec<&str> = old.iter().chain(&new).map(|item| item.get()).collect();
-        return format!("[{}]", items.join(","));
-    }
-    match (Fields::read(old), Fields::read(new)) {
-        (Some(before), Some(after)) => {
-            let mut fields: Vec<(String, String)> =
-                before.0.iter().map(|(key, raw)| (key.clone().into_owned(), raw.get().to_owned())).collect();
-            for (key, raw) in after.0.iter().filter(|(_, raw)| raw.get() != "null") {
-                match fields.iter_mut().find(|(known, _)| known == key) {
-                    Some((_, old)) if is_name(key) => raw.get().clone_into(old),
-                    Some((_, old)) => *old = grown(old, raw.get()),
-                    None => fields.push((key.clone().into_owned(), raw.get().to_owned())),
-                }
-            }
-            let fields: Vec<String> =
-                fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
-            format!("{{{}}}", fields.join(","))
-        }
-        (Some(_), None) | (None, Some(_) | None) => new.to_owned(),
-    }
 }
 
 /// Fields that name something: a later one is the same again.
@@ -121,11 +159,14 @@ mod tests {
         for piece in [
             r#"{"audio":{"id":"a1","data":"QU"},"role":"assistant","tags":["x"],"odd":null}"#,
             r#"{"audio":{"id":"a1","data":"JD","expires_at":12345678901234567890},"tags":["y"],"n":1.0}"#,
-            r#"{"annotations":[{"type":"url_citation"}],"flag":false}"#,
+            r#"{"annotations":[{"type":"url_citation","title":"caf\u00e9"}],"note":{"of":"caf\u00e9"},"flag":false}"#,
         ] {
             extras.take(&Fields::read(piece).unwrap(), &["role"], false);
         }
-        assert_eq!(extras.of_text().unwrap().get(), r#"{"annotations":[{"type":"url_citation"}]}"#);
+        assert_eq!(
+            extras.of_text().unwrap().get(),
+            r#"{"annotations":[{"type":"url_citation","title":"caf\u00e9"}]}"#
+        );
         let rest: Vec<String> =
             extras.rest().into_iter().map(|(key, json)| format!("{key} {}", json.get())).collect();
         assert_eq!(
@@ -133,7 +174,8 @@ mod tests {
             [
                 r#"audio {"id":"a1","data":"QUJD","expires_at":12345678901234567890}"#,
                 r#"tags {"tags":["x","y"]}"#,
-                r#"n {"n":1.0}"#
+                r#"n {"n":1.0}"#,
+                r#"note {"of":"caf\u00e9"}"#
             ]
         );
     }

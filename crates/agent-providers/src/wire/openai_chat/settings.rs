@@ -187,9 +187,16 @@ impl Writer<'_, '_> {
 
     /// The highest effort with a word that is not above the wanted one, or the lowest.
     fn nearest(&self, wanted: Effort) -> Effort {
-        let is_capped = self.cx.profile.refuses.contains(&Setting::EffortAboveHigh);
-        let wanted = if is_capped { wanted.min(Effort::High) } else { wanted };
-        let known = &self.quirks.efforts;
+        let refuses = |setting: Setting| self.cx.profile.refuses.contains(&setting);
+        let is_taken = |effort: &Effort| match effort {
+            Effort::Minimal => !refuses(Setting::EffortMinimal),
+            Effort::XHigh => !refuses(Setting::EffortXHigh) && !refuses(Setting::EffortAboveHigh),
+            Effort::Max => !refuses(Setting::EffortAboveHigh),
+            Effort::Low | Effort::Medium | Effort::High | _ => true,
+        };
+        let all = || EFFORTS.iter().map(|(effort, _)| *effort).collect();
+        let words = if self.quirks.efforts.is_empty() { all() } else { self.quirks.efforts.clone() };
+        let known: Vec<Effort> = words.into_iter().filter(is_taken).collect();
         let below = known.iter().rev().find(|effort| **effort <= wanted);
         below.or(known.first()).copied().unwrap_or(wanted)
     }

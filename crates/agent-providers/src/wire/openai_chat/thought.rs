@@ -2,8 +2,7 @@
 
 use agent_core::{AssistantPart, RawJson, Reasoning, Seal};
 
-use super::extras::received;
-use crate::wire::json::{Fields, Joiner, Loose, LooseInt, quoted, replaced};
+use crate::wire::json::{Fields, Joiner, Loose, LooseInt, quoted, received, replaced};
 
 /// A block of thinking.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use super::usage::usage;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{LooseInt, text_or_raw};
-use crate::wire::{Codec, Json, Progress};
+use crate::wire::{Codec, Dialect, Json, Progress};
 
 /// The state of one answer. Items are told apart by their place in the answer: some gateways give an item another
 /// id in each event.
@@ -33,10 +33,10 @@ pub(crate) struct ResponsesCodec {
 }
 
 impl ResponsesCodec {
-    pub(crate) fn new(provider: &str, names: ToolNames) -> Self {
+    pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
         Self {
             names,
-            provider: provider.to_owned(),
+            provider: dialect.provider.clone(),
             started: None,
             open: BTreeMap::new(),
             begun: 0,

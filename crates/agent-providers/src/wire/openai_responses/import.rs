@@ -1,8 +1,8 @@
 //! A recorded request, read back into the conversation it was made of.
 
 use agent_core::{
-    AssistantPart, ContentPart, FilePart, FileSource, ProviderData, RawJson, RequestSettings, SystemBlock,
-    Text, Thinking, ToolCard, ToolChoice, ToolInput, ToolOutput, UserPart,
+    AssistantPart, FilePart, FileSource, ProviderData, RawJson, RequestSettings, SystemBlock, Text, Thinking,
+    ToolCard, ToolChoice, ToolInput, ToolOutput, UserPart,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 
 use super::item::{Done, Item, Watch};
 use super::settings::{effort_of, tier_of};
-use super::shape::{MESSAGE, WireItem, besides, object_of, raw_of, sound_text};
+use super::shape::{MESSAGE, WireItem, besides, object_of, raw_of};
 use super::tools::{hosted_name, read_choice};
 use crate::names::ToolNames;
 use crate::wire::Dialect;
-use crate::wire::import::{Grouping, ImportError, Imported};
-use crate::wire::json::{Fields, Loose, mended, object, quoted, replaced, text_or_raw};
+use crate::wire::import::{Grouping, ImportError, Imported, content_part};
+use crate::wire::json::{Fields, Loose, mended, object, quoted, received, replaced, text_or_raw};
 use crate::wire::tail::extra;
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
@@ -158,12 +158,7 @@ impl Importer<'_> {
         let Some(raw) = raw.filter(|raw| raw.get().starts_with('[')) else {
             return ToolOutput::text(raw.map(|raw| self.words(raw)).unwrap_or_default());
         };
-        let parts = self.parts(Some(raw)).into_iter().filter_map(|part| match part {
-            UserPart::Text(text) => Some(ContentPart::Text(text)),
-            UserPart::File(file) => Some(ContentPart::File(file)),
-            UserPart::Provider(part) => Some(ContentPart::Provider(part)),
-            _ => None,
-        });
+        let parts = self.parts(Some(raw)).into_iter().filter_map(content_part);
         ToolOutput::Content(parts.collect())
     }
 
@@ -186,7 +181,7 @@ impl Importer<'_> {
         }
         let source = match part.kind.as_str() {
             "input_text" | "text" | "output_text" => {
-                return Text::new(sound_text(part.text.as_str(), self.lone)).map(UserPart::Text);
+                return Text::new(received(part.text.as_str(), self.lone)).map(UserPart::Text);
             }
             "input_image" => self.source(&part.image_url, &part.image_url, &part.file_id),
             "input_file" => self.source(&part.file_data, &part.file_url, &part.file_id),
@@ -298,7 +293,7 @@ impl Importer<'_> {
     }
 
     fn words(&self, raw: &RawValue) -> String {
-        sound_text(&text_or_raw(raw), self.lone)
+        received(&text_or_raw(raw), self.lone)
     }
 }
 

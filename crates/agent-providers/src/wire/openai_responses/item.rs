@@ -5,10 +5,10 @@ use agent_core::{
 };
 
 use super::message::{Streamed, message};
-use super::shape::{BETWEEN, CALL, MESSAGE, REASONING, WireItem, besides, data_of, raw_of, sound_text};
+use super::shape::{BETWEEN, CALL, MESSAGE, REASONING, WireItem, besides, data_of, raw_of};
 use crate::classify::protocol;
 use crate::names::ToolNames;
-use crate::wire::json::{Joiner, object, quoted, replaced};
+use crate::wire::json::{Joiner, object, quoted, received, replaced};
 
 /// An item that has begun.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Item {
 
     /// Takes a whole text: what of it was not streamed is told.
     pub(super) fn settle(&mut self, slot: Slot, at: u64, whole: &str, watch: &mut Watch<'_>) {
-        let whole = sound_text(whole, watch.lone);
+        let whole = received(whole, watch.lone);
         let Some(position) = self.piece(slot, at, watch) else { return };
         let piece = &mut self.pieces[position];
         let rest = rest_of(&piece.text, &whole).to_owned();
@@ -163,7 +163,7 @@ impl Item {
     /// Takes a source of a text.
     pub(super) fn annotate(&mut self, at: u64, raw: &str, watch: &mut Watch<'_>) {
         if let Some(position) = self.piece(Slot::Text, at, watch) {
-            self.pieces[position].annotations.push(sound_text(raw, watch.lone));
+            self.pieces[position].annotations.push(received(raw, watch.lone));
         }
     }
 

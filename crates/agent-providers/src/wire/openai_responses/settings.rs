@@ -63,7 +63,9 @@ fn sampling(tail: &mut Tail, settings: &RequestSettings, cx: &mut Cx<'_>) {
 /// The word for how much the model thinks; not to think at all is one of them.
 fn effort(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<&'static str> {
     let refuses = |setting: Setting| cx.profile.refuses.contains(&setting);
-    let (no_effort, no_high) = (refuses(Setting::Effort), refuses(Setting::EffortAboveHigh));
+    let no_effort = refuses(Setting::Effort);
+    let no_high = refuses(Setting::EffortAboveHigh) || refuses(Setting::EffortXHigh);
+    let no_minimal = refuses(Setting::EffortMinimal);
     let not_disabled = refuses(Setting::ThinkingDisabled) || no_effort;
     match settings.thinking {
         Some(Thinking::Disabled) if not_disabled => {
@@ -89,16 +91,18 @@ fn effort(settings: &RequestSettings, cx: &mut Cx<'_>) -> Option<&'static str> {
         return None;
     }
     let word = word_of(wanted, cx);
-    if no_high && word == XHIGH {
-        cx.note("settings.effort", "this model takes no more than \"high\", which was sent");
-        return Some("high");
-    }
+    let (word, why) = match word {
+        XHIGH if no_high => ("high", "this model takes no more than \"high\", which was sent"),
+        MINIMAL if no_minimal => ("low", "this model's least is \"low\", which was sent"),
+        word => return Some(word),
+    };
+    cx.note("settings.effort", why);
     Some(word)
 }
 
 fn word_of(effort: Effort, cx: &mut Cx<'_>) -> &'static str {
     match effort {
-        Effort::Minimal => "minimal",
+        Effort::Minimal => MINIMAL,
         Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
@@ -113,7 +117,7 @@ fn word_of(effort: Effort, cx: &mut Cx<'_>) -> &'static str {
 /// The effort of a word; `None` for words we have no name for.
 pub(super) fn effort_of(word: &str) -> Option<Effort> {
     let all = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::XHigh];
-    ["minimal", "low", "medium", "high", XHIGH]
+    [MINIMAL, "low", "medium", "high", XHIGH]
         .iter()
         .zip(all)
         .find(|(known, _)| **known == word)
@@ -190,6 +194,7 @@ fn thinks(profile: &ModelProfile) -> bool {
     !never && !profile.refuses.contains(&Setting::Effort)
 }
 
+const MINIMAL: &str = "minimal";
 const XHIGH: &str = "xhigh";
 const PRIORITY: &str = "priority";
 /// The families from before models thought; all later ones do.

@@ -4,7 +4,7 @@ use agent_core::{CallId, ProviderData, RawJson};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Fields, Joiner, Loose, quoted, raw_or_wrapped, text_or_raw};
+use crate::wire::json::{Fields, Loose, quoted, raw_or_wrapped, received, text_or_raw};
 
 /// The fields of an item that our types name.
 #[derive(Debug, Default, Deserialize)]
@@ -62,7 +62,7 @@ impl WireItem<'_> {
 
     /// The text of a call's arguments; objects in its place are taken as they are written.
     pub(super) fn input(&self, lone: bool) -> String {
-        self.arguments.map(|raw| sound_text(&text_or_raw(raw), lone)).unwrap_or_default()
+        self.arguments.map(|raw| received(&text_or_raw(raw), lone)).unwrap_or_default()
     }
 
     /// The visible thinking of a reasoning item: its summary, or else its content.
@@ -80,7 +80,7 @@ impl WireItem<'_> {
 pub(super) fn words(content: Option<&RawValue>, lone: bool) -> Option<Vec<Words>> {
     let Some(content) = content.filter(|raw| raw.get() != "null") else { return Some(Vec::new()) };
     if content.get().starts_with('"') {
-        let text = sound_text(&text_or_raw(content), lone);
+        let text = received(&text_or_raw(content), lone);
         return Some(vec![Words { text, ..Words::default() }]);
     }
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
@@ -96,7 +96,7 @@ fn part(raw: &str, lone: bool) -> Option<Words> {
     if text.is_none() && !known {
         return None;
     }
-    let text = text.map(|raw| sound_text(&text_or_raw(raw), lone)).unwrap_or_default();
+    let text = text.map(|raw| received(&text_or_raw(raw), lone)).unwrap_or_default();
     // Probabilities are large, and of no use to the model that gave them.
     let is_kept = |key: &str, value: &str| match key {
         "text" | "refusal" | "logprobs" => false,
@@ -104,14 +104,14 @@ fn part(raw: &str, lone: bool) -> Option<Words> {
         _ => !matches!(value, "null" | "[]"),
     };
     let kept = fields.0.iter().filter(|(key, value)| is_kept(key, value.get()));
-    let fields = kept.map(|(key, value)| (key.to_string(), sound_text(value.get(), lone))).collect();
+    let fields = kept.map(|(key, value)| (key.to_string(), received(value.get(), lone))).collect();
     Some(Words { text, is_refusal, fields })
 }
 
 /// The texts of a list of parts, a blank line between them.
 fn texts(list: &RawValue, lone: bool) -> String {
     let parts: Vec<WirePart<'_>> = serde_json::from_str(list.get()).unwrap_or_default();
-    let texts = parts.iter().filter_map(|part| part.text.map(|raw| sound_text(&text_or_raw(raw), lone)));
+    let texts = parts.iter().filter_map(|part| part.text.map(|raw| received(&text_or_raw(raw), lone)));
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(BETWEEN)
 }
 
@@ -119,7 +119,7 @@ fn texts(list: &RawValue, lone: bool) -> String {
 pub(super) fn besides(raw: &str, named: &[&str], lone: bool) -> Vec<(String, String)> {
     let fields = Fields::read(raw).unwrap_or_default().0.into_iter();
     let rest = fields.filter(|(key, value)| !named.contains(&key.as_ref()) && value.get() != "null");
-    rest.map(|(key, value)| (key.into_owned(), sound_text(value.get(), lone))).collect()
+    rest.map(|(key, value)| (key.into_owned(), received(value.get(), lone))).collect()
 }
 
 /// Fields as an object.
@@ -143,13 +143,7 @@ pub(super) fn is_refusal(data: &str) -> bool {
 
 /// An object as received; only stand-ins for halves of surrogate pairs are replaced.
 pub(super) fn raw_of(raw: &str, lone: bool) -> RawJson {
-    raw_or_wrapped(&sound_text(raw, lone))
-}
-
-/// A text of its own, without stand-ins for halves of surrogate pairs.
-pub(super) fn sound_text(text: &str, lone: bool) -> String {
-    let mut joiner = Joiner::default();
-    joiner.join(text, lone) + joiner.end()
+    raw_or_wrapped(&received(raw, lone))
 }
 
 pub(super) const MESSAGE: &str = "message";

@@ -8,22 +8,23 @@ use std::borrow::Cow;
 use agent_core::{AssistantPart, ModelEvent, SystemBlock, ToolCard, ToolChoice, ToolOutput, UserPart};
 use serde_json::value::RawValue;
 
-use super::block::{Block, Closed, Done};
-use crate::wire::Json;
-use crate::wire::import::{Grouping, ImportError, Imported};
+use super::block::{Block, Closed, Done, Reading};
+use crate::names::ToolNames;
+use crate::wire::import::{Grouping, ImportError, Imported, content_part};
 use crate::wire::json::{mended, object, quoted, text_or_raw, without};
-use wire::{MARKER, WireBlock, WireChoice, WireMessage, WireRequest, WireTool, card, content, part};
+use crate::wire::{Dialect, Json};
+use wire::{MARKER, WireBlock, WireChoice, WireMessage, WireRequest, WireTool, card, part};
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
-pub(crate) fn import(body: &[u8]) -> Result<Imported, ImportError> {
+pub(crate) fn import(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
     let text = String::from_utf8_lossy(body);
     let (text, lone) = mended(&text);
     let request: WireRequest<'_> =
         serde_json::from_str(&text).map_err(|cause| ImportError::Json { format: FORMAT, cause })?;
-    let mut importer = Importer { lone, groups: Grouping::default() };
+    let mut importer = Importer { provider: &dialect.provider, lone, groups: Grouping::default() };
     let system = importer.system(request.system);
     let tools = importer.tools(request.tools.as_deref().unwrap_or_default());
-    let settings = settings::read(&request, &text);
+    let settings = settings::read(&request, &dialect.provider, &text);
     for (position, message) in request.messages.iter().flatten().enumerate() {
         importer.message(position, message)?;
     }
@@ -43,12 +44,13 @@ pub(crate) fn import(body: &[u8]) -> Result<Imported, ImportError> {
 
 /// Reads messages into groups.
 #[derive(Debug)]
-struct Importer {
+struct Importer<'d> {
+    provider: &'d str,
     lone: bool,
     groups: Grouping,
 }
 
-impl Importer {
+impl Importer<'_> {
     fn system(&mut self, raw: Option<&RawValue>) -> Vec<SystemBlock> {
         self.texts("system", raw).into_iter().filter_map(SystemBlock::new).collect()
     }
@@ -57,7 +59,7 @@ impl Importer {
         let mut cards = Vec::new();
         for raw in all {
             match object::<WireTool<'_>>(raw.get()) {
-                Ok(tool) => match card(&tool, raw.get()) {
+                Ok(tool) => match card(&tool, self.provider, raw.get()) {
                     Ok(card) => cards.push(card),
                     Err(error) => self.leave_out("tools", &error.to_string()),
                 },
@@ -89,7 +91,7 @@ impl Importer {
             let Some(block) = self.read("messages", raw) else { continue };
             match block.kind.as_str() {
                 "tool_result" => self.result(&block),
-                kind => match part(&block, raw) {
+                kind => match part(&block, self.provider, raw) {
                     Some(part) => parts.push(part),
                     None => {
                         self.leave_out("messages", &format!("a {kind:?} block is empty or cannot be read"))
@@ -112,7 +114,7 @@ impl Importer {
             Some(words) if is_error => ToolOutput::error(words.join("\n")),
             Some(words) if words.len() < 2 => ToolOutput::text(words.concat()),
             _ => {
-                let output = ToolOutput::Content(inner.into_iter().filter_map(content).collect());
+                let output = ToolOutput::Content(inner.into_iter().filter_map(content_part).collect());
                 if is_error {
                     self.leave_out("messages", "what is no text in the result of a failed call");
                 }
@@ -127,7 +129,7 @@ impl Importer {
         let mut parts = Vec::new();
         for raw in blocks(raw) {
             let Some(block) = self.read("messages", &raw) else { continue };
-            let part = part(&block, &raw);
+            let part = part(&block, self.provider, &raw);
             if part.is_none() && block.kind.as_str() != "text" {
                 let why =
                     format!("a {:?} block of a tool result is empty or cannot be read", block.kind.as_str());
@@ -139,18 +141,18 @@ impl Importer {
     }
 
     fn assistant(&mut self, blocks: &[Cow<'_, str>]) -> Vec<AssistantPart> {
-        let mut parts = Vec::new();
-        let mut calls = 0;
+        let (mut parts, mut calls, names) = (Vec::new(), 0, ToolNames::default());
         for (index, raw) in (0..).zip(blocks) {
             let mut watched: Vec<ModelEvent> = Vec::new();
             let raw = without(raw, MARKER);
             let json = Json { text: &raw, lone: self.lone };
-            let Ok(block) = Block::open(index, &json, calls, str::to_owned, &mut watched) else {
+            let reading = Reading { provider: self.provider, names: &names, calls };
+            let Ok(block) = Block::open(index, &json, reading, &mut watched) else {
                 self.leave_out("messages", "a block of an assistant message is no object");
                 continue;
             };
             calls += usize::from(block.is_call());
-            let Closed { done, lost } = block.close(&mut watched);
+            let Closed { done, lost } = block.close(self.provider, &mut watched);
             if let Some(lost) = lost {
                 self.leave_out("messages", &lost.to_string());
             }
@@ -198,9 +200,14 @@ mod tests {
     use agent_core::{Entry, Thinking};
 
     use super::*;
+    use crate::wire::WireFormat;
 
     fn import(messages: &str) -> Imported {
-        super::import(format!(r#"{{"model":"m","messages":[{messages}]}}"#).as_bytes()).unwrap()
+        super::import(
+            &WireFormat::Anthropic.into(),
+            format!(r#"{{"model":"m","messages":[{messages}]}}"#).as_bytes(),
+        )
+        .unwrap()
     }
 
     /// The entries of these messages, one letter each, with the number of results of a step.
@@ -286,7 +293,11 @@ mod tests {
     #[test]
     fn a_tool_that_cannot_be_read_is_not_taken_for_one_of_the_provider() {
         let check = |tool: &str, expect: &str| {
-            let imported = super::import(format!(r#"{{"model":"m","tools":[{tool}]}}"#).as_bytes()).unwrap();
+            let imported = super::import(
+                &WireFormat::Anthropic.into(),
+                format!(r#"{{"model":"m","tools":[{tool}]}}"#).as_bytes(),
+            )
+            .unwrap();
             assert_eq!(imported.tools.len(), usize::from(expect.is_empty()));
             let notes: String = imported.diagnostics.into_iter().map(|note| note.why).collect();
             assert!(notes.starts_with(expect), "{notes}");
@@ -301,6 +312,7 @@ mod tests {
     #[test]
     fn settings_tools_and_files() {
         let imported = super::import(
+            &WireFormat::Anthropic.into(),
             br#"{"model":"m","system":"be kind","max_tokens":50,"temperature":0.5,"stream":true,
             "thinking":{"type":"enabled","budget_tokens":1024},"stop_sequences":["x"],"tool_choice":{"type":"tool","name":"f"},
             "tools":[{"name":"f","description":"d","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}},
@@ -325,8 +337,13 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        assert!(matches!(super::import(b"nope"), Err(ImportError::Json { .. })));
-        let error = super::import(br#"{"messages":[{"role":"tool","content":"x"}]}"#).unwrap_err();
+        assert!(matches!(
+            super::import(&WireFormat::Anthropic.into(), b"nope"),
+            Err(ImportError::Json { .. })
+        ));
+        let error =
+            super::import(&WireFormat::Anthropic.into(), br#"{"messages":[{"role":"tool","content":"x"}]}"#)
+                .unwrap_err();
         assert_eq!(
             error.to_string(),
             "message 0 has the role \"tool\", which anthropic does not have; check the format"

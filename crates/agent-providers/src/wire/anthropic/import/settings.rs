@@ -5,7 +5,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::WireRequest;
-use crate::anthropic::PROVIDER;
 use crate::wire::json::{Fields, Loose, LooseInt, object, others};
 use crate::wire::tail::extra;
 
@@ -23,8 +22,8 @@ struct WireOutput<'a> {
     effort: Loose<'a>,
 }
 
-/// The settings of a request, whose text is `body`.
-pub(super) fn read(request: &WireRequest<'_>, body: &str) -> RequestSettings {
+/// The settings of a request to a provider, whose text is `body`.
+pub(super) fn read(request: &WireRequest<'_>, provider: &str, body: &str) -> RequestSettings {
     let small = |count: LooseInt| count.0.and_then(|n| u32::try_from(n).ok());
     let mut rest = Rest(Vec::new());
     let thinking = request.thinking.and_then(|raw| rest.thinking(raw));
@@ -48,7 +47,7 @@ pub(super) fn read(request: &WireRequest<'_>, body: &str) -> RequestSettings {
             .map(|one| !one),
         service_tier: request.service_tier.0.as_deref().map(tier),
         fast,
-        extra: rest.into_extra(body),
+        extra: rest.into_extra(provider, body),
         ..RequestSettings::default()
     }
 }
@@ -89,14 +88,14 @@ impl Rest {
         self.0.extend(rest.map(|rest| (key, rest)));
     }
 
-    fn into_extra(self, body: &str) -> Vec<ProviderData> {
+    fn into_extra(self, provider: &str, body: &str) -> Vec<ProviderData> {
         let mut parts: Vec<String> =
             self.0.into_iter().map(|(key, raw)| format!("\"{key}\":{raw}")).collect();
         let others = Fields::read(body).and_then(|fields| extra(&fields, KNOWN));
         let others = others.as_ref().map(RawJson::get).and_then(|raw| raw.get(1..raw.len() - 1));
         parts.extend(others.map(str::to_owned));
         let json = (!parts.is_empty()).then(|| RawJson::parse(format!("{{{}}}", parts.join(","))).ok());
-        json.flatten().map(|json| ProviderData { provider: PROVIDER.into(), json }).into_iter().collect()
+        json.flatten().map(|json| ProviderData { provider: provider.to_owned(), json }).into_iter().collect()
     }
 }
 

@@ -1,13 +1,12 @@
 //! The fields of a recorded request, read leniently, and what single ones mean.
 
 use agent_core::{
-    CardError, ContentPart, FilePart, FileSource, ProviderData, ProviderPart, RawJson, Text, ToolCard,
-    ToolChoice, UserPart,
+    CardError, FilePart, FileSource, ProviderData, ProviderPart, RawJson, Text, ToolCard, ToolChoice,
+    UserPart,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::anthropic::PROVIDER;
 use crate::wire::anthropic::tools::OWN;
 use crate::wire::base64::encoded;
 use crate::wire::json::{Fields, Loose, LooseInt, object, others, without};
@@ -122,9 +121,10 @@ impl WireChoice<'_> {
 }
 
 /// A tool as its entry says. Without a schema it is one of the provider's own, told of as it is.
-pub(super) fn card(tool: &WireTool<'_>, raw: &str) -> Result<ToolCard, CardError> {
-    let data =
-        |text: &str| RawJson::parse(text).map(|json| ProviderData { provider: PROVIDER.into(), json }).ok();
+pub(super) fn card(tool: &WireTool<'_>, provider: &str, raw: &str) -> Result<ToolCard, CardError> {
+    let data = |text: &str| {
+        RawJson::parse(text).map(|json| ProviderData { provider: provider.to_owned(), json }).ok()
+    };
     let Some(schema) = tool.input_schema else {
         let names = [&tool.name, &tool.mcp_server_name, &tool.kind];
         let name = names.into_iter().map(Loose::as_str).find(|name| !name.is_empty()).unwrap_or_default();
@@ -144,7 +144,7 @@ pub(super) fn card(tool: &WireTool<'_>, raw: &str) -> Result<ToolCard, CardError
 
 /// A block of a user message or of a result. One that our types have no words for is kept as it is; an empty one is
 /// none.
-pub(super) fn part(block: &WireBlock<'_>, raw: &str) -> Option<UserPart> {
+pub(super) fn part(block: &WireBlock<'_>, provider: &str, raw: &str) -> Option<UserPart> {
     let kind = block.kind.as_str();
     if kind == "text" {
         return Text::new(block.text.as_str()).map(UserPart::Text);
@@ -154,14 +154,14 @@ pub(super) fn part(block: &WireBlock<'_>, raw: &str) -> Option<UserPart> {
     if kind.is_empty() || needs_source && !has_source {
         return None;
     }
-    file(block, raw).map(UserPart::File).or_else(|| {
+    file(block, provider, raw).map(UserPart::File).or_else(|| {
         let raw = RawJson::parse(without(raw, MARKER)).ok()?;
-        Some(UserPart::Provider(ProviderPart { provider: PROVIDER.into(), kind: kind.to_owned(), raw }))
+        Some(UserPart::Provider(ProviderPart { provider: provider.to_owned(), kind: kind.to_owned(), raw }))
     })
 }
 
 /// An image or document without settings of its own.
-fn file(block: &WireBlock<'_>, raw: &str) -> Option<FilePart> {
+fn file(block: &WireBlock<'_>, provider: &str, raw: &str) -> Option<FilePart> {
     let is_image = match block.kind.as_str() {
         "image" => true,
         "document" => false,
@@ -176,7 +176,7 @@ fn file(block: &WireBlock<'_>, raw: &str) -> Option<FilePart> {
         "url" => (fallback, FileSource::Url(source.url.as_str().to_owned())),
         "file" => {
             let id = source.file_id.as_str().to_owned();
-            (fallback, FileSource::Reference { provider: PROVIDER.into(), id })
+            (fallback, FileSource::Reference { provider: provider.to_owned(), id })
         }
         "text" if given == "text/plain" => {
             (given, FileSource::Base64(encoded(source.data.as_str().as_bytes())))
@@ -185,15 +185,6 @@ fn file(block: &WireBlock<'_>, raw: &str) -> Option<FilePart> {
     };
     let name = Some(block.title.as_str().to_owned()).filter(|title| !title.is_empty());
     Some(FilePart { media_type: media.to_owned(), source: bytes, name })
-}
-
-pub(super) fn content(part: UserPart) -> Option<ContentPart> {
-    match part {
-        UserPart::Text(text) => Some(ContentPart::Text(text)),
-        UserPart::File(file) => Some(ContentPart::File(file)),
-        UserPart::Provider(part) => Some(ContentPart::Provider(part)),
-        _ => None,
-    }
 }
 
 /// A cache marker is of one request only.

@@ -11,10 +11,10 @@ use agent_core::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::part::{Part, WireCall, WireResult, data, item_seal, owned, sound_raw, text_part, thought_part};
+use super::part::{Part, WireCall, WireResult, data, item_seal, owned, text_part, thought_part};
 use crate::wire::Dialect;
 use crate::wire::import::{Grouping, ImportError, Imported};
-use crate::wire::json::{Fields, Loose, mended, object, quoted, text_or_raw};
+use crate::wire::json::{Fields, Loose, mended, object, quoted, received, text_or_raw};
 use settings::{settings, tool_choice};
 
 #[derive(Deserialize)]
@@ -119,7 +119,7 @@ impl Importer<'_> {
     }
 
     fn hosted(&mut self, key: &str, raw: &RawValue) -> Option<ToolCard> {
-        let entry = RawJson::parse(format!("{{{}:{}}}", quoted(key), sound_raw(raw.get(), self.lone)));
+        let entry = RawJson::parse(format!("{{{}:{}}}", quoted(key), received(raw.get(), self.lone)));
         let data = entry.map(|json| ProviderData { provider: self.provider.to_owned(), json });
         let card = data.map(|data| ToolCard::hosted(key, data));
         card.ok().and_then(Result::ok).or_else(|| {
@@ -144,7 +144,7 @@ impl Importer<'_> {
         let tool: WireFunction<'_> =
             object(raw.get()).map_err(|error| format!("a function cannot be read ({error})"))?;
         let schema = match tool.schema.or(tool.parameters) {
-            Some(schema) => sound_raw(schema.get(), self.lone),
+            Some(schema) => received(schema.get(), self.lone),
             None => r#"{"type":"object"}"#.to_owned(),
         };
         let schema = RawJson::parse(schema).map_err(|error| error.to_string())?;
@@ -210,7 +210,7 @@ impl Importer<'_> {
         let files: Vec<FilePart> =
             result.parts.iter().flatten().filter_map(|raw| self.inner_file(raw)).collect();
         let response =
-            result.response.map_or(Cow::Borrowed("{}"), |raw| sound_raw(raw.get(), self.lone).into());
+            result.response.map_or(Cow::Borrowed("{}"), |raw| received(raw.get(), self.lone).into());
         self.groups.result(&call, output(&response, files));
     }
 
@@ -259,9 +259,9 @@ impl Importer<'_> {
         let (lone, provider) = (self.lone, self.provider);
         match Part::read(raw)? {
             Part::Empty => Ok(None),
-            Part::Text(said) => text_part(provider, sound_raw(&said.text, lone), &owned(&said.beside, lone)),
+            Part::Text(said) => text_part(provider, received(&said.text, lone), &owned(&said.beside, lone)),
             Part::Thought(said) => {
-                let (text, beside) = (sound_raw(&said.text, lone), owned(&said.beside, lone));
+                let (text, beside) = (received(&said.text, lone), owned(&said.beside, lone));
                 if !beside.is_empty() || text.trim().is_empty() {
                     return thought_part(provider, text, &beside);
                 }
@@ -286,7 +286,7 @@ impl Importer<'_> {
         }
         let id = own.unwrap_or_else(|| CallId::positional(self.calls));
         self.calls += 1;
-        let input = wire.args.map(|raw| sound_raw(&text_or_raw(raw), self.lone)).unwrap_or_default();
+        let input = wire.args.map(|raw| received(&text_or_raw(raw), self.lone)).unwrap_or_default();
         let data = data(self.provider, &beside)?;
         let name = wire.name.as_str().to_owned();
         Ok(AssistantPart::ToolCall(ToolCall { id, name, input: ToolInput::finished(&input), data }))
@@ -297,7 +297,7 @@ impl Importer<'_> {
     }
 
     fn kept(&self, kind: &str, raw: &RawValue) -> Result<ProviderPart, serde_json::Error> {
-        let raw = RawJson::parse(sound_raw(raw.get(), self.lone))?;
+        let raw = RawJson::parse(received(raw.get(), self.lone))?;
         Ok(ProviderPart { provider: self.provider.to_owned(), kind: kind.to_owned(), raw })
     }
 

@@ -3,16 +3,16 @@
 mod settings;
 
 use agent_core::{
-    AssistantPart, ContentPart, FilePart, FileSource, ProviderData, RawJson, SystemBlock, Text, ToolCard,
-    ToolOutput, UserPart,
+    AssistantPart, FilePart, FileSource, ProviderData, RawJson, SystemBlock, Text, ToolCard, ToolOutput,
+    UserPart,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::decode::{Said, said};
 use super::{FORMAT, files};
-use crate::wire::import::{Grouping, ImportError, Imported};
-use crate::wire::json::{Fields, Loose, mended, object, quoted, text_or_raw};
+use crate::wire::import::{Grouping, ImportError, Imported, content_part};
+use crate::wire::json::{Fields, Loose, mended, object, quoted, received, text_or_raw};
 use crate::wire::{Dialect, Json};
 
 /// Reads the body of a recorded request. Cache markers are ignored; what cannot be represented is reported.
@@ -196,7 +196,7 @@ impl Importer<'_> {
     }
 
     fn sound(&self, text: &str) -> String {
-        super::extras::received(text, self.lone)
+        received(text, self.lone)
     }
 
     fn tools(&mut self, tools: Vec<&RawValue>) -> Vec<ToolCard> {
@@ -256,15 +256,6 @@ fn words(part: &UserPart) -> Option<&str> {
     match part {
         UserPart::Text(text) => Some(text.as_str()),
         UserPart::File(_) | UserPart::Provider(_) | _ => None,
-    }
-}
-
-fn content_part(part: UserPart) -> Option<ContentPart> {
-    match part {
-        UserPart::Text(text) => Some(ContentPart::Text(text)),
-        UserPart::File(file) => Some(ContentPart::File(file)),
-        UserPart::Provider(part) => Some(ContentPart::Provider(part)),
-        _ => None,
     }
 }
 

@@ -98,7 +98,7 @@ impl Plain {
 
 impl PlainCall {
     fn value(&self) -> Value {
-        if self.pieces.trim().is_empty() { self.input.clone() } else { value(&self.pieces) }
+        if self.pieces.trim().is_empty() { without_empty(self.input.clone()) } else { value(&self.pieces) }
     }
 }
 
@@ -108,7 +108,12 @@ fn event(line: &str) -> Option<Value> {
 }
 
 fn value(json: &str) -> Value {
-    serde_json::from_str(json).unwrap_or(Value::Null)
+    without_empty(serde_json::from_str(json).unwrap_or(Value::Null))
+}
+
+/// No input, an empty one and one that was cut to nothing are the same to a plain reader.
+fn without_empty(input: Value) -> Value {
+    if input.as_object().is_some_and(serde_json::Map::is_empty) { Value::Null } else { input }
 }
 
 fn word(value: &Value) -> String {

@@ -6,9 +6,12 @@ use super::{Plain, PlainCall, count, word};
 
 /// Reads a whole completion, or one chunk of a stream.
 pub(super) fn chat(event: &Value, plain: &mut Plain) {
-    let choice = &event["choices"][0];
+    let choices = event["choices"].as_array().into_iter().flatten();
+    let first = choices.into_iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0);
+    let choice = first.unwrap_or(&Value::Null);
     for said in [&choice["message"], &choice["delta"]] {
         plain.say(&said["content"]);
+        plain.say(&said["refusal"]);
         said["content"].as_array().into_iter().flatten().for_each(|part| plain.say(&part["text"]));
         for (place, call) in said["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let place = call["index"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(place);
@@ -40,7 +43,10 @@ pub(super) fn responses(event: &Value, plain: &mut Plain) {
     for item in response["output"].as_array().into_iter().flatten() {
         match item["type"].as_str() {
             Some("message") => {
-                item["content"].as_array().into_iter().flatten().for_each(|part| plain.say(&part["text"]));
+                for part in item["content"].as_array().into_iter().flatten() {
+                    plain.say(&part["text"]);
+                    plain.say(&part["refusal"]);
+                }
             }
             Some("function_call") => plain.calls.push(PlainCall {
                 id: word(&item["call_id"]),

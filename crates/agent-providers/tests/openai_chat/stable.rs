@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent_core::{AssistantPart, Body, Entry, History, ProviderPart, RawJson, Rewrite, Text, ToolOutput};
+use agent_providers::openai_chat::Quirks;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -78,7 +79,7 @@ fn check_strict(provider: &str, sent: &str) -> Result<(), TestCaseError> {
         } else {
             prop_assert!(open.is_empty(), "{}: {} stands between calls and results", sent, role);
         }
-        let may_repeat = !super::Quirks::of(provider).join_user || role == "tool";
+        let may_repeat = !Quirks::of(provider).join_user || role == "tool";
         prop_assert!(may_repeat || before != role, "{}: two messages of {}", sent, role);
         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
         open = if role == "tool" { open } else { calls.iter().map(|call| id(call, provider)).collect() };

@@ -1,14 +1,12 @@
 //! Real traffic, where the large corpus is at hand.
 
-mod round_trip;
-
 use agent_core::{Entry, ModelErrorKind};
 use agent_providers::{Decoded, ResponseHead, WireFormat, decode_response, import_request};
 use serde_json::Value;
 
 use crate::support::{corpus, decode, files, read};
 
-fn json(bytes: &[u8]) -> Value {
+pub(super) fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 

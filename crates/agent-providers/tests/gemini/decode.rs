@@ -5,11 +5,8 @@ use agent_core::{
 };
 use agent_providers::{Decoded, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response};
 
-use crate::support::{files, printed, read, stream};
-
-fn folder() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire/gemini")
-}
+use super::folder;
+use crate::support::{files, read, stream};
 
 fn decode<C: AsRef<[u8]>>(chunks: &[C]) -> Decoded {
     decode_response(&WireFormat::Gemini.into(), chunks, &ResponseHead::unknown())
@@ -37,22 +34,6 @@ fn fixtures() -> Vec<(String, Vec<u8>)> {
     let all: Vec<_> = all.filter(|(name, _)| !name.contains(".expect.") && !name.ends_with(".md")).collect();
     assert!(all.len() > 20, "only {} fixtures", all.len());
     all
-}
-
-/// Each fixture decodes to what stands beside it, wherever its bytes are cut.
-#[test]
-fn fixtures_decode_as_expected() {
-    for (name, bytes) in fixtures() {
-        let stem = name.rsplit_once('.').unwrap().0;
-        let expect = String::from_utf8(read(&folder().join(format!("{stem}.expect.json")))).unwrap();
-        assert_eq!(printed(&decode(&[&bytes])), expect.trim_end(), "{name}");
-        for at in 0..bytes.len() {
-            let (head, tail) = bytes.split_at(at);
-            assert_eq!(printed(&decode(&[head, tail])), expect.trim_end(), "{name} cut at {at}");
-        }
-        let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(printed(&decode(&single)), expect.trim_end(), "{name} byte by byte");
-    }
 }
 
 /// The parts that a fixture gives, written as JSON, one a line.

@@ -6,7 +6,7 @@ use agent_core::{ModelProfile, ModelRequest};
 use agent_providers::{Catalog, Imported, ToolNames, WireFormat, encoder, import_request};
 use serde_json::{Map, Value, json};
 
-use super::json as parsed;
+use super::corpus::json as parsed;
 use crate::support::{corpus, files, read};
 
 /// What was read, written for the model it was meant for.

@@ -1,7 +1,6 @@
 //! What recorded answers of Chat Completions mean.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use agent_core::{
     AssistantPart, FinishKind, ModelError, ModelErrorKind, ModelEvent, Response, ResponseBuilder,
@@ -9,16 +8,13 @@ use agent_core::{
 use agent_providers::openai_chat::Quirks;
 use agent_providers::{Dialect, ResponseHead, StreamDecoder, ToolNames, WireFormat, decode_response};
 
-use crate::support::{files, printed, read, stream};
+use super::folder;
+use crate::support::{files, read, stream};
 
 type Events = Vec<Result<ModelEvent, ModelError>>;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire/openai-chat")
-}
-
 /// The fixtures of this format: name and bytes.
-pub(crate) fn fixtures() -> Vec<(String, Vec<u8>)> {
+fn fixtures() -> Vec<(String, Vec<u8>)> {
     let mut all = files(&folder());
     all.retain(|(name, _)| !name.contains(".expect.") && !name.ends_with(".md"));
     assert!(all.len() > 40, "only {} fixtures", all.len());
@@ -38,32 +34,12 @@ fn events(dialect: &Dialect, bytes: &[u8], size: usize) -> Events {
 }
 
 /// The whole answer of a fixture.
-pub(crate) fn response(name: &str) -> Response {
+pub(super) fn response(name: &str) -> Response {
     let mut builder = ResponseBuilder::default();
     for event in events(&dialect(), &read(&folder().join(name)), 4096) {
         builder.take(&event.unwrap());
     }
     builder.finish().unwrap()
-}
-
-#[test]
-fn chat_fixtures_decode_as_expected() {
-    for (name, bytes) in fixtures() {
-        let stem = name.rsplit_once('.').unwrap().0;
-        let expect = String::from_utf8(read(&folder().join(format!("{stem}.expect.json")))).unwrap();
-        let decoded = decode_response(&dialect(), &[bytes], &ResponseHead::unknown());
-        assert_eq!(printed(&decoded), expect.trim_end(), "{name}");
-    }
-}
-
-#[test]
-fn pieces_of_any_size_give_the_same_events() {
-    for (name, bytes) in fixtures() {
-        let whole = events(&dialect(), &bytes, bytes.len());
-        for size in [1, 2, 3, 7, 64] {
-            assert_eq!(events(&dialect(), &bytes, size), whole, "{name} by {size}");
-        }
-    }
 }
 
 /// Cut anywhere, a stream is whole or interrupted; it never gives a call that did not end, and nothing follows the end.

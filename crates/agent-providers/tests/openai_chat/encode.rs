@@ -1,9 +1,5 @@
 //! Requests of Chat Completions as bytes: in the words of each provider, and what was received goes back unchanged.
 
-mod ask;
-mod settings;
-mod stable;
-
 use agent_core::{
     AssistantPart, AssistantText, CacheProfile, ContentPart, Entry, EntryId, FilePart, FileSource, History,
     Mark, MarkPoint, ModelProfile, ProviderPart, RawJson, Rewrite, Text, ToolCall, ToolCard, ToolInput,
@@ -12,8 +8,8 @@ use agent_core::{
 use agent_providers::openai_chat::{CallIds, Quirks, SystemRole};
 use agent_providers::{Dialect, WireFormat, import_request};
 
-use crate::decode_chat::response;
-use ask::{Ask, call, data, history, item, messages, note, step, talk, thought, user, words};
+use super::ask::{Ask, call, data, history, item, messages, note, step, talk, thought, user, words};
+use super::decode::response;
 
 fn lines(text: &str) -> String {
     text.replace("},{\"role", "},\n{\"role").replace("],\"messages\"", "],\n\"messages\"")

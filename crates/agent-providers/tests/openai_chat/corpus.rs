@@ -1,7 +1,5 @@
 //! Real traffic of Chat Completions and its relatives, where the large corpus is at hand.
 
-mod round_trip;
-
 use std::path::Path;
 
 use agent_core::{Finish, FinishKind, ModelErrorKind};
@@ -12,7 +10,7 @@ use serde_json::Value;
 use crate::support::{corpus, files, read};
 
 /// A vendor's folder in the corpus, and the provider it is.
-const VENDORS: &[(&str, &str)] = &[
+pub(super) const VENDORS: &[(&str, &str)] = &[
     ("deepseek", "deepseek"),
     ("groq", "groq"),
     ("llamacpp", "llamacpp"),
@@ -21,16 +19,16 @@ const VENDORS: &[(&str, &str)] = &[
     ("openrouter", "openrouter"),
 ];
 
-pub(crate) fn dialect(provider: &str) -> Dialect {
+pub(super) fn dialect(provider: &str) -> Dialect {
     Dialect { format: WireFormat::OpenAiChat, provider: provider.to_owned(), quirks: Quirks::of(provider) }
 }
 
-fn json(bytes: &[u8]) -> Value {
+pub(super) fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
 /// Every recorded exchange of a vendor over this format: where it stands, and what it holds.
-fn exchanges(corpus: &Path, vendor: &str) -> Vec<(String, Value)> {
+pub(super) fn exchanges(corpus: &Path, vendor: &str) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for (name, bytes) in files(&corpus.join("recorded/exchanges").join(vendor)) {
         for (at, line) in String::from_utf8(bytes).unwrap().lines().enumerate() {

@@ -83,7 +83,9 @@ fn effort() {
     check(NEW, effort(Effort::High), &sent("high"), "");
     check(NEW, effort(Effort::XHigh), &sent("xhigh"), "");
     check(NEW, effort(Effort::Max), &sent("max"), "");
-    check(MID, effort(Effort::Max), &sent("high"), "effort");
+    check(MID, effort(Effort::XHigh), &sent("high"), "effort");
+    check(MID, effort(Effort::Max), &sent("max"), "");
+    check("claude-opus-4-5", effort(Effort::Max), &sent("high"), "effort");
     check(OLD, effort(Effort::Low), "", "effort");
     let off = format!(r#""thinking":{{"type":"disabled"}},{}"#, sent("high"));
     check(BIG, |s| (s.thinking, s.effort) = (Some(Thinking::Disabled), Some(Effort::XHigh)), &off, "effort");
@@ -105,7 +107,10 @@ fn limits_tiers_and_speed() {
     check(MID, tier(ServiceTier::Flex), "", "service_tier");
     check(MID, tier(ServiceTier::Other("batch".into())), r#""service_tier":"batch""#, "");
     check(BIG, |s| s.fast = true, r#""speed":"fast""#, "");
-    check(OLD, |s| s.fast = true, "", "fast");
+    check(NEW, |s| s.fast = true, r#""speed":"fast""#, "");
+    for model in [OLD, MID, "claude-opus-4-8", "claude-sonnet-5-5"] {
+        check(model, |s| s.fast = true, "", "fast");
+    }
     let settings = RequestSettings { max_output: Some(1_000_000), ..Default::default() };
     let encoded = Ask { settings, ..Ask::default() }.encode(&mut *encoder_of(profile(OLD)), &talk());
     assert!(text(&encoded.request.body).contains(r#""max_tokens":64000"#));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{VENDORS, dialect, exchanges, json};
+use super::corpus::{VENDORS, dialect, exchanges, json};
 use crate::support::corpus;
 
 #[test]

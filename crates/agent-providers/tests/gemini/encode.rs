@@ -1,107 +1,13 @@
 //! What Gemini is sent.
 
-mod settings;
-
 use agent_core::{
-    AssistantPart, AssistantText, CallId, ContentPart, Encoded, Encoder, Entry, EntryId, FilePart,
-    FileSource, History, ModelProfile, ModelRequest, Note, NoteKind, ProviderData, ProviderPart, RawJson,
-    Reasoning, RequestSettings, Response, Rewrite, Seal, StepRecord, SystemBlock, Text, ToolCall, ToolCard,
-    ToolChoice, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
+    AssistantPart, AssistantText, ContentPart, Entry, EntryId, FilePart, FileSource, History, ModelProfile,
+    Note, NoteKind, ProviderData, ProviderPart, Reasoning, RequestSettings, Rewrite, Seal, SystemBlock, Text,
+    ToolCard, ToolOutput, UserMessage, UserPart,
 };
-use agent_providers::{ToolNames, WireFormat};
 use proptest::prelude::*;
 
-/// Everything of a request but the conversation.
-#[derive(Default)]
-struct Ask {
-    system: Vec<SystemBlock>,
-    tools: Vec<ToolCard>,
-    settings: RequestSettings,
-    choice: ToolChoice,
-    reminders: Vec<&'static str>,
-    stream: bool,
-}
-
-impl Ask {
-    fn encode(&self, encoder: &mut dyn Encoder, history: &History) -> Encoded {
-        let mut draft = history.draft();
-        for words in &self.reminders {
-            draft.remind(Note { kind: NoteKind::Reminder, text: Text::new(*words).unwrap() });
-        }
-        encoder.encode(&ModelRequest {
-            system: &self.system,
-            tools: &self.tools,
-            draft: &draft,
-            settings: &self.settings,
-            tool_choice: &self.choice,
-            marks: &[],
-            stream: self.stream,
-        })
-    }
-
-    /// The body for this model, and what was noted.
-    fn body(&self, profile: ModelProfile, history: &History) -> (String, Vec<String>) {
-        let encoded = self.encode(&mut *encoder(profile), history);
-        let notes = encoded.diagnostics.into_iter().map(|note| note.what);
-        (text(&encoded.request.body), notes.collect())
-    }
-}
-
-fn profile(model: &str) -> ModelProfile {
-    ModelProfile {
-        max_output: 65_536,
-        forced_tool_choice: true,
-        vision: true,
-        known: true,
-        ..ModelProfile::conservative("gemini", model)
-    }
-}
-
-fn encoder(profile: ModelProfile) -> Box<dyn Encoder> {
-    agent_providers::encoder(&WireFormat::Gemini.into(), profile, ToolNames::default())
-}
-
-fn text(body: &agent_core::Body) -> String {
-    let text = String::from_utf8(body.to_vec()).unwrap();
-    serde_json::from_str::<serde::de::IgnoredAny>(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    text
-}
-
-fn raw(json: &str) -> RawJson {
-    RawJson::parse(json).unwrap()
-}
-
-fn own(json: &str) -> Option<ProviderData> {
-    Some(ProviderData { provider: "gemini".into(), json: raw(json) })
-}
-
-fn user(words: &str) -> Entry {
-    Entry::User(UserMessage::text(words).unwrap())
-}
-
-fn words(text: &str) -> AssistantPart {
-    AssistantPart::text(text).unwrap()
-}
-
-fn call(id: &str, name: &str, input: &str, data: Option<ProviderData>) -> AssistantPart {
-    let id = CallId::new(id).unwrap();
-    AssistantPart::ToolCall(ToolCall { id, name: name.into(), input: ToolInput::finished(input), data })
-}
-
-fn step(parts: Vec<AssistantPart>, outputs: Vec<ToolOutput>) -> Entry {
-    let said = Response::of(parts);
-    let ids: Vec<CallId> = said.calls().map(|call| call.id.clone()).collect();
-    let results = ids.into_iter().zip(outputs).map(|(call, output)| ToolResult { call, output }).collect();
-    Entry::Step(StepRecord::new(said, results).unwrap())
-}
-
-fn history(entries: Vec<Entry>) -> History {
-    let mut history = History::new();
-    for entry in entries {
-        history.push(entry).unwrap();
-    }
-    history
-}
+use super::ask::{Ask, call, encoder, history, own, profile, raw, step, text, user, words};
 
 /// The contents of a request that holds this conversation only.
 #[track_caller]

@@ -1,19 +1,15 @@
 //! Requests as bytes: one form for everything, and what is received goes back unchanged.
 
-mod ask;
-mod settings;
-mod stable;
-mod tools;
-mod turns;
-
 use agent_core::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Mark, MarkPoint, ModelProfile,
     ProviderPart, RawJson, Reasoning, Rewrite, Seal, Text, ToolOutput, Ttl, UserMessage, UserPart,
 };
 use agent_providers::{WireFormat, import_request};
 
+use super::ask::{
+    Ask, call, encoder, encoder_of, history, messages, note, profile, step, talk, text, user, words,
+};
 use crate::support::{fixtures, response};
-use ask::{Ask, call, encoder, encoder_of, history, messages, note, profile, step, talk, text, user, words};
 
 #[test]
 fn a_whole_request() {

@@ -6,7 +6,7 @@ use agent_core::{
     Effort, ModelProfile, RequestSettings, ServiceTier, Setting, Thinking, ToolCard, ToolChoice,
 };
 
-use super::{Ask, history, own, profile, raw, user};
+use super::ask::{Ask, history, own, profile, raw, user};
 
 /// What stands behind the contents, and what was noted.
 fn tail(model: ModelProfile, settings: RequestSettings, choice: ToolChoice) -> (String, Vec<String>) {
