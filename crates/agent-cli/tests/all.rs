@@ -12,4 +12,5 @@ mod demo;
 mod run;
 mod sessions;
 mod support;
+mod vendors;
 mod wire;

@@ -45,10 +45,12 @@ fn check_claude(model: &str, window: (u32, u32), min_tokens: u32, refuses: &[Set
 #[test]
 fn claude_models() {
     use Setting::{
-        Effort, EffortAboveHigh, EffortXHigh, Fast, Sampling, ThinkingAdaptive, ThinkingBudget, ThinkingDisabled,
+        Effort, EffortAboveHigh, EffortXHigh, Fast, Sampling, ThinkingAdaptive, ThinkingBudget,
+        ThinkingDisabled,
     };
     let (large, small) = ((1_000_000, 128_000), (200_000, 64_000));
-    let (new, always) = ([Sampling, ThinkingBudget, Fast], [Sampling, ThinkingBudget, ThinkingDisabled, Fast]);
+    let (new, always) =
+        ([Sampling, ThinkingBudget, Fast], [Sampling, ThinkingBudget, ThinkingDisabled, Fast]);
     let old = [ThinkingAdaptive, Effort, Fast];
     check_claude("claude-fable-5-1", large, 512, &always);
     check_claude("claude-fable-5", large, 512, &always);
@@ -98,10 +100,7 @@ fn an_unknown_model_is_assumed_to_do_little() {
         let little = ModelProfile::conservative(provider, model);
         let ours = profile(provider, model);
         let refuses = if vision { ours.refuses.clone() } else { BTreeSet::new() };
-        assert_eq!(
-            ours,
-            ModelProfile { context_window, max_output, cache, vision, refuses, ..little }
-        );
+        assert_eq!(ours, ModelProfile { context_window, max_output, cache, vision, refuses, ..little });
     }
     let marked = || CacheProfile::Marked { max_marks: 4, min_tokens: 4_096, lookback: 20 };
     check("anthropic", "claude-next", (200_000, 64_000), marked(), true);
@@ -244,14 +243,19 @@ fn models_of_others() {
 /// A router passes on what the maker's model can do, at prices of its own.
 #[test]
 fn a_router_knows_no_more_of_a_model_than_its_maker() {
-    let table: serde_json::Value = serde_json::from_str(include_str!("../../models/openrouter.json")).unwrap();
+    let table: serde_json::Value =
+        serde_json::from_str(include_str!("../../models/openrouter.json")).unwrap();
     let names = table["models"].as_array().unwrap().iter().map(|entry| entry["model"].as_str().unwrap());
     let makers = ["anthropic", "openai-responses", "gemini", "xai"];
     let mut seen = 0;
     for name in names.filter(|name| !name.ends_with('*')) {
         let routed = profile("openrouter", name);
         let made = makers.iter().map(|maker| profile(maker, name)).find(|made| made.known).unwrap();
-        assert_eq!((routed.context_window, routed.max_output), (made.context_window, made.max_output), "{name}");
+        assert_eq!(
+            (routed.context_window, routed.max_output),
+            (made.context_window, made.max_output),
+            "{name}"
+        );
         assert!(routed.known && routed.vision <= made.vision, "{name}");
         assert_eq!(routed.prices, None, "{name}");
         seen += 1;

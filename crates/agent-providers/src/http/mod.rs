@@ -201,9 +201,9 @@ impl HttpModel {
             transport,
             address,
             headers,
-            profile: config.profile.unwrap_or_else(|| {
-                config.catalog.profile(&config.vendor.dialect.provider, &config.model)
-            }),
+            profile: config
+                .profile
+                .unwrap_or_else(|| config.catalog.profile(&config.vendor.dialect.provider, &config.model)),
             dialect: config.vendor.dialect,
             names: ToolNames::default(),
             api_key: config.api_key,

@@ -183,7 +183,8 @@ fn is_paused(view: HistoryView<'_>) -> bool {
 fn unknown_model(profile: &ModelProfile) -> Diagnostic {
     let ModelProfile { provider, model, context_window, max_output, .. } = profile;
     let setting = SERVERS.iter().find(|(name, _)| name == provider).map(|(_, setting)| setting);
-    let whose = setting.map(|setting| format!("; its window is what the server was started with ({setting})"));
+    let whose =
+        setting.map(|setting| format!("; its window is what the server was started with ({setting})"));
     let entry = format!(
         r#"{{"models":[{{"model":{},"context_window":{context_window},"max_output":{max_output}}}]}}"#,
         quoted(model)
