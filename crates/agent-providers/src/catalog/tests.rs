@@ -186,7 +186,7 @@ fn models_of_others() {
     openai-chat gpt-5-chat-latest: 128000/16384 automatic forced+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-chat gpt-5.1-chat-latest: 128000/16384 automatic forced+sees [Sampling, Penalties, StopSequences, ThinkingDisabled, Effort]
     openai-chat gpt-5.4-mini: 400000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
-    openai-chat gpt-6-luna: 1050000/128000 4 from 1024 forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
+    openai-chat gpt-6-luna: 1050000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     ");
     insta::assert_snapshot!(of("gemini", "models/gemini-2.5-flash-lite gemini-2.5-pro gemini-3-pro-preview gemini-3-flash-preview gemini-3.1-pro-preview gemini-3.8-flash gemini-4-argon gemini-flash-latest gemini-2.0-flash"), @"
     gemini models/gemini-2.5-flash-lite: 1048576/65536 automatic forced+sees []
