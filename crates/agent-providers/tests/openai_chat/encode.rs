@@ -149,8 +149,10 @@ fn thinking_goes_back_to_the_provider_that_wants_it() {
     let others =
         step(vec![item("openrouter", raw), call("call_a", "look", "{}")], vec![ToolOutput::text("r")]);
     let log = history(vec![user("go"), others]);
-    assert!(Ask::bare("deepseek").text(&log).contains(r#""content":"","reasoning_content":"","tool_calls""#));
-    assert!(!Ask::bare("llamacpp").text(&log).contains("reasoning_content"));
+    assert!(
+        Ask::bare("deepseek").told(&log).0.contains(r#""content":"","reasoning_content":"","tool_calls""#)
+    );
+    assert!(!Ask::bare("llamacpp").told(&log).0.contains("reasoning_content"));
 }
 
 #[test]
