@@ -13,4 +13,5 @@ mod models;
 mod run;
 mod sessions;
 mod support;
+mod vendors;
 mod wire;

@@ -4,6 +4,7 @@
 
 mod abort;
 mod crash;
+mod formats;
 mod retry;
 mod support;
 mod tools;

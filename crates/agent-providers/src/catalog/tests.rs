@@ -189,7 +189,7 @@ fn models_of_openai() {
     openai-chat gpt-5-chat-latest: 128000/16384 automatic forced+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-chat gpt-5.1-chat-latest: 128000/16384 automatic forced+sees [Sampling, Penalties, StopSequences, ThinkingDisabled, Effort]
     openai-chat gpt-5.4-mini: 400000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
-    openai-chat gpt-6-luna: 1050000/128000 4 from 1024 forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
+    openai-chat gpt-6-luna: 1050000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     ");
 }
 

@@ -34,7 +34,7 @@ fn note(cx: &mut Cx<'_>, provider: &str, what: &str, thing: &str, did: &str) {
     if provider == cx.profile.provider {
         return;
     }
-    let why = format!("{thing} {provider} {did} means nothing to this provider");
+    let why = format!("{thing} {provider} {did} means nothing to this provider; left out");
     let told = Diagnostic { what: what.to_owned(), why };
     if !cx.diagnostics.contains(&told) {
         cx.diagnostics.push(told);

@@ -156,9 +156,9 @@ fn what_only_another_provider_understands_is_told_of_once() {
         log.push(sealed_by("nowhere")).unwrap();
         let expect = ["elsewhere", "nowhere"].map(|name| {
             [
-                format!("assistant.reasoning: thinking that {name} sealed means nothing to this provider"),
-                format!("assistant.words: what {name} attached to words means nothing to this provider"),
-                format!("assistant.calls: what {name} attached to calls means nothing to this provider"),
+                format!("assistant.reasoning: thinking that {name} sealed means nothing to this provider; left out"),
+                format!("assistant.words: what {name} attached to words means nothing to this provider; left out"),
+                format!("assistant.calls: what {name} attached to calls means nothing to this provider; left out"),
             ]
         });
         assert_eq!(told(&log), expect.concat(), "{format:?}");

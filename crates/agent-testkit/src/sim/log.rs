@@ -45,7 +45,7 @@ pub(super) struct Log {
 impl RecordedRequest {
     pub(super) fn new(parts: &Parts, body: Bytes, connection: u64) -> Self {
         let headers = parts.headers.iter().map(|(name, value)| {
-            let secret = matches!(name.as_str(), "x-api-key" | "authorization");
+            let secret = matches!(name.as_str(), "x-api-key" | "authorization" | "x-goog-api-key");
             let shown = if secret { "[redacted]".into() } else { String::from_utf8_lossy(value.as_bytes()) };
             (name.as_str().to_owned(), shown.into_owned())
         });
