@@ -142,7 +142,7 @@ fn body(request: &RecordedRequest) -> String {
 fn check_valid(vendor: &str, request: &RecordedRequest) {
     let format = Vendor::named(vendor).unwrap().dialect.format;
     let body = plain(vendor, &body(request));
-    let verdict = validate::rules(format.as_str()).unwrap().check(&body);
+    let verdict = validate::rules(format).check(&body);
     assert_eq!(verdict, Ok(()), "{vendor}: {body}");
     if !matches!(format.as_str(), "gemini" | "ollama") {
         let checked = check_request(&request.path, body.as_bytes());
@@ -175,7 +175,7 @@ fn conversation(vendor: &str, request: &RecordedRequest) -> String {
     let body = MARKERS.iter().fold(body(request), |body, marker| body.replace(marker, ""));
     let format = Vendor::named(vendor).unwrap().dialect.format;
     let fields: BTreeMap<&str, &RawValue> = serde_json::from_str(&body).unwrap();
-    let list = fields[validate::rules(format.as_str()).unwrap().list].get();
+    let list = fields[validate::rules(format).list].get();
     let kept = list.trim_end_matches([']', '}', '"']);
     let end = list.as_ptr() as usize - body.as_ptr() as usize + kept.len();
     body[..end].to_owned()
