@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::block::{Blocks, REFUSAL};
 use super::calls::{WireCall, WireFunction};
 use super::extras::Extras;
-use super::quirks::OutputCount;
 use super::thought::Piece;
 use super::usage::UsageFold;
 use crate::classify::{ResponseHead, classify, protocol};
@@ -20,7 +19,6 @@ use crate::wire::{Codec, Dialect, End, Json, Progress};
 /// The state of one answer.
 #[derive(Debug)]
 pub(crate) struct ChatCodec {
-    output: OutputCount,
     is_started: bool,
     blocks: Blocks,
     extras: Extras,
@@ -108,7 +106,6 @@ struct WirePart<'a> {
 impl ChatCodec {
     pub(crate) fn new(dialect: &Dialect, names: ToolNames) -> Self {
         Self {
-            output: dialect.quirks.output,
             is_started: false,
             blocks: Blocks::new(names, &dialect.provider),
             extras: Extras::default(),
@@ -269,7 +266,7 @@ impl ChatCodec {
 
     fn count(&mut self, usage: &RawValue, out: &mut Vec<ModelEvent>) {
         if self.usage.take(usage) {
-            out.push(ModelEvent::Usage(self.usage.usage(self.output)));
+            out.push(ModelEvent::Usage(self.usage.usage()));
         }
     }
 

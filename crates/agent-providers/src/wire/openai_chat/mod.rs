@@ -15,8 +15,8 @@ mod thought;
 mod usage;
 
 pub use quirks::{
-    CallIds, DocumentPart, EffortField, LimitField, NoContent, OutputCount, Quirks, ReasoningBack, SeedField,
-    SystemRole, ThinkingField, TierWords, ToolChoiceWords,
+    CallIds, DocumentPart, EffortField, LimitField, NoContent, Quirks, ReasoningBack, SeedField, SystemRole,
+    ThinkingField, TierWords, ToolChoiceWords,
 };
 
 /// The format's name.

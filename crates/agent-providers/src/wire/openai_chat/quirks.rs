@@ -52,8 +52,6 @@ pub struct Quirks {
     pub stream_usage: bool,
     /// What the ids of calls look like.
     pub call_ids: CallIds,
-    /// How output tokens are counted.
-    pub output: OutputCount,
     /// How a call is demanded.
     pub tool_choice: ToolChoiceWords,
     /// Whether `parallel_tool_calls` is taken, which keeps a model to one call at a time.
@@ -188,18 +186,6 @@ pub enum CallIds {
     Short,
     /// Exactly nine of `A-Z a-z 0-9`.
     Nine,
-}
-
-/// How output tokens are counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum OutputCount {
-    /// `completion_tokens` holds all of them.
-    #[default]
-    Completion,
-    /// `completion_tokens` leaves thinking out: `total_tokens` less `prompt_tokens` are all.
-    TotalLessPrompt,
 }
 
 /// Words of `tool_choice`. Some of several tools are named only to models whose profile says
@@ -414,7 +400,6 @@ impl Quirks {
             effort: EffortField::ReasoningEffort,
             efforts: vec![Effort::Low, Effort::High],
             stream_usage: true,
-            output: OutputCount::TotalLessPrompt,
             parallel_tool_calls: true,
             images: true,
             max_stops: Some(4),
@@ -465,13 +450,5 @@ mod tests {
             let one = serde_json::json!({ field: value });
             assert_eq!(serde_json::from_value::<Quirks>(one).unwrap(), Quirks::default(), "{field}");
         }
-    }
-
-    #[test]
-    fn only_one_provider_counts_thinking_outside_the_output() {
-        for name in ["openai-chat", "deepseek", "openrouter", "groq", "mistral", "vllm", "else"] {
-            assert_eq!(Quirks::of(name).output, OutputCount::Completion, "{name}");
-        }
-        assert_eq!(Quirks::of("xai-chat").output, OutputCount::TotalLessPrompt);
     }
 }

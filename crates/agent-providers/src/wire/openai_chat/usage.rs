@@ -4,7 +4,6 @@ use agent_core::{RawJson, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::quirks::OutputCount;
 use crate::wire::json::{Fields, LooseInt, quoted};
 
 /// The usage objects of one answer laid over each other: a later field replaces an earlier one, null keeps it.
@@ -52,7 +51,9 @@ impl UsageFold {
     }
 
     /// What is known so far. Cached tokens are reported inside the prompt's and are taken out of it.
-    pub(super) fn usage(&self, count: OutputCount) -> Usage {
+    ///
+    /// Some services leave thinking out of `completion_tokens` (xAI): then the total is more than both by just that.
+    pub(super) fn usage(&self) -> Usage {
         let all = self.whole();
         let counts = |text: &str| serde_json::from_str::<Counts>(text).unwrap_or_default();
         let total = counts(&all);
@@ -75,15 +76,13 @@ impl UsageFold {
             (None, None) => 0,
         };
         let output = total.completion_tokens.0.unwrap_or(0);
-        let beyond_prompt =
-            total.total_tokens.0.unwrap_or(0).saturating_sub(total.prompt_tokens.0.unwrap_or(0));
+        let reasoning = first(&[completion.reasoning_tokens, total.reasoning_tokens]);
+        let both = total.prompt_tokens.0.unwrap_or(0).saturating_add(output);
+        let is_beside = reasoning > 0 && total.total_tokens.0 == both.checked_add(reasoning);
         Usage {
             input,
-            output: match count {
-                OutputCount::Completion => output,
-                OutputCount::TotalLessPrompt => beyond_prompt.max(output),
-            },
-            reasoning: first(&[completion.reasoning_tokens, total.reasoning_tokens]),
+            output: if is_beside { output.saturating_add(reasoning) } else { output },
+            reasoning,
             cache_read: read,
             cache_write_5m: written,
             cache_write_1h: 0,
@@ -112,12 +111,12 @@ mod tests {
 
     /// These objects, one after the other, give (input, output, reasoning, read, written).
     #[track_caller]
-    fn check(objects: &[&str], count: OutputCount, expect: [u64; 5]) {
+    fn check(objects: &[&str], expect: [u64; 5]) {
         let mut fold = UsageFold::default();
         for object in objects {
             fold.take(&RawValue::from_string((*object).to_owned()).unwrap());
         }
-        let usage = fold.usage(count);
+        let usage = fold.usage();
         let given = [usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write_5m];
         assert_eq!(given, expect);
         assert_eq!(usage.total_input(), given[0] + given[3] + given[4]);
@@ -125,33 +124,25 @@ mod tests {
 
     #[test]
     fn every_way_to_say_cached_is_known() {
-        use OutputCount::Completion;
         let with = |fields: &str| format!(r#"{{"prompt_tokens":100,"completion_tokens":5{fields}}}"#);
-        check(&[&with("")], Completion, [100, 5, 0, 0, 0]);
-        check(&[&with(r#","prompt_tokens_details":{"cached_tokens":80}"#)], Completion, [20, 5, 0, 80, 0]);
+        check(&[&with("")], [100, 5, 0, 0, 0]);
+        check(&[&with(r#","prompt_tokens_details":{"cached_tokens":80}"#)], [20, 5, 0, 80, 0]);
         check(
             &[&with(r#","prompt_tokens_details":{"cached_tokens":80,"cache_write_tokens":7}"#)],
-            Completion,
             [13, 5, 0, 80, 7],
         );
-        check(
-            &[&with(r#","prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36"#)],
-            Completion,
-            [36, 5, 0, 64, 0],
-        );
-        check(&[&with(r#","num_cached_tokens":16"#)], Completion, [84, 5, 0, 16, 0]);
-        check(&[&with(r#","cached_tokens":10"#)], Completion, [90, 5, 0, 10, 0]);
+        check(&[&with(r#","prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36"#)], [36, 5, 0, 64, 0]);
+        check(&[&with(r#","num_cached_tokens":16"#)], [84, 5, 0, 16, 0]);
+        check(&[&with(r#","cached_tokens":10"#)], [90, 5, 0, 10, 0]);
         check(
             &[&with(r#","completion_tokens_details":{"reasoning_tokens":3},"prompt_tokens_details":null"#)],
-            Completion,
             [100, 5, 3, 0, 0],
         );
-        check(&[&with(r#","prompt_tokens_details":{"cached_tokens":900}"#)], Completion, [0, 5, 0, 900, 0]);
+        check(&[&with(r#","prompt_tokens_details":{"cached_tokens":900}"#)], [0, 5, 0, 900, 0]);
     }
 
     #[test]
     fn the_last_word_counts_and_null_says_nothing() {
-        use OutputCount::Completion;
         check(
             &[
                 r#"{"prompt_tokens":9,"completion_tokens":1}"#,
@@ -159,26 +150,26 @@ mod tests {
                 "{}",
                 "null",
             ],
-            Completion,
             [9, 4, 0, 0, 0],
         );
         let mut fold = UsageFold::default();
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         assert!(fold.take(&raw(r#"{"prompt_tokens":9,"queue_time":0.10}"#)));
         assert!(!fold.take(&raw(r#"{"prompt_tokens":9}"#)), "the same again is no news");
-        assert_eq!(fold.usage(Completion).raw.unwrap().get(), r#"{"prompt_tokens":9,"queue_time":0.10}"#);
+        assert_eq!(fold.usage().raw.unwrap().get(), r#"{"prompt_tokens":9,"queue_time":0.10}"#);
     }
 
     #[test]
-    fn thinking_outside_the_completion_is_added_where_the_provider_counts_so() {
-        let object = r#"{"prompt_tokens":307,"completion_tokens":26,"total_tokens":560,
-            "prompt_tokens_details":{"cached_tokens":306},"completion_tokens_details":{"reasoning_tokens":227}}"#;
-        check(&[object], OutputCount::TotalLessPrompt, [1, 253, 227, 306, 0]);
-        check(&[object], OutputCount::Completion, [1, 26, 227, 306, 0]);
-        check(
-            &[r#"{"prompt_tokens":3,"completion_tokens":26}"#],
-            OutputCount::TotalLessPrompt,
-            [3, 26, 0, 0, 0],
-        );
+    fn thinking_beside_the_completion_is_told_by_the_total() {
+        let with = |total: &str| {
+            format!(
+                r#"{{"prompt_tokens":307,"completion_tokens":26{total},"prompt_tokens_details":{{"cached_tokens":306}},
+                "completion_tokens_details":{{"reasoning_tokens":227}}}}"#
+            )
+        };
+        check(&[&with(r#","total_tokens":560"#)], [1, 253, 227, 306, 0]);
+        check(&[&with(r#","total_tokens":333"#)], [1, 26, 227, 306, 0]);
+        check(&[&with("")], [1, 26, 227, 306, 0]);
+        check(&[r#"{"prompt_tokens":3,"completion_tokens":26,"total_tokens":31}"#], [3, 26, 0, 0, 0]);
     }
 }
