@@ -282,11 +282,9 @@ fn own(part: &ProviderPart, has_ids: bool) -> Vec<u8> {
 /// The input of a call, byte for byte; what is no JSON object is wrapped into one, since not every provider of this
 /// format takes another.
 fn input(input: &ToolInput) -> Cow<'_, str> {
-    match input {
-        ToolInput::Json(json) if json.is_object() => sound(json.get()),
-        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
-            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
-        }
+    match input.object() {
+        Some(object) => sound(object),
+        None => Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str()))),
     }
 }
 
