@@ -384,10 +384,7 @@ impl StreamDecoder {
     /// Why an answer that ended here is no whole one.
     fn ended(&self) -> ModelError {
         if let Stranger::First(event) = &self.stranger {
-            return protocol(
-                "no event of the answer is of this format; check that the address speaks it",
-                event,
-            );
+            return protocol("no event of the answer is of this format", event);
         }
         match self.opening.foreign().filter(|_| self.progress == 0) {
             Some(first) => {

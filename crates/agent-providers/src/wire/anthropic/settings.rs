@@ -2,7 +2,6 @@
 
 use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolChoice};
 
-use super::tools::can_force;
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
@@ -70,7 +69,10 @@ fn max_tokens(settings: &RequestSettings, cx: &mut Cx<'_>) -> u32 {
     let most = cx.profile.max_output;
     let wanted = settings.max_output.unwrap_or(most);
     if wanted > most {
-        let why = format!("{} writes at most {most} tokens; asked for {most}", cx.profile.model);
+        let why = format!(
+            "{} writes at most {most} tokens; {wanted} were asked for, {most} are sent",
+            cx.profile.model
+        );
         cx.note("settings.max_output", why);
     }
     wanted.min(most).max(1)
@@ -230,7 +232,11 @@ fn kind_of_choice(request: &ModelRequest<'_>, thinks: bool, cx: &mut Cx<'_>) -> 
             return None;
         }
     };
-    let why = if !can_force(request.tool_choice, request.tools, &cx.profile.provider) {
+    let can_force = match request.tool_choice {
+        ToolChoice::Tool(name) => request.tools.iter().any(|tool| tool.name() == name),
+        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => !request.tools.is_empty(),
+    };
+    let why = if !can_force {
         "the tool is not among the tools of the request; the model decides"
     } else if !cx.profile.forced_tool_choice {
         "this model cannot be forced to call a tool; the model decides"

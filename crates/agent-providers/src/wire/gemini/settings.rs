@@ -54,7 +54,10 @@ impl Config<'_, '_, '_> {
         let Some(wanted) = settings.max_output else { return };
         let most = if self.cx.profile.known { self.cx.profile.max_output } else { u32::MAX };
         if wanted > most {
-            let why = format!("{} writes at most {most} tokens; asked for {most}", self.cx.profile.model);
+            let why = format!(
+                "{} writes at most {most} tokens; {wanted} were asked for, {most} are sent",
+                self.cx.profile.model
+            );
             self.cx.note("settings.max_output", why);
         }
         self.set("maxOutputTokens", &wanted.min(most).max(1));

@@ -65,7 +65,8 @@ impl Writer<'_, '_> {
         // What is only assumed of a model is no reason to send less.
         let given = if self.cx.profile.known { wanted.min(most) } else { wanted };
         if given != wanted {
-            let why = format!("{model} writes at most {most} tokens; asked for {most}");
+            let why =
+                format!("{model} writes at most {most} tokens; {wanted} were asked for, {most} are sent");
             self.cx.note("settings.max_output", why);
         }
         let key = match self.quirks.limit {

@@ -14,7 +14,8 @@ pub(super) fn tail(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
         let most = cx.profile.max_output.max(1);
         if wanted > most {
             let model = &cx.profile.model;
-            let why = format!("{model} writes at most {most} tokens; asked for {most}");
+            let why =
+                format!("{model} writes at most {most} tokens; {wanted} were asked for, {most} are sent");
             cx.note("settings.max_output", why);
         }
         tail.set("max_output_tokens", &wanted.clamp(1, most));
