@@ -1,11 +1,11 @@
 //! The list of tools: what the card says, what it tells this provider besides, and tools the provider runs itself.
 
-use agent_core::{ToolCard, ToolChoice};
+use agent_core::ToolCard;
 use serde_json::value::RawValue;
 
 use crate::wire::form::{Cx, Head};
 use crate::wire::json::{Fields, quoted};
-use crate::wire::schema::{Rules, fitted, sendable};
+use crate::wire::schema::{Rules, sendable};
 
 /// `"tools":[…],`; nothing when no tool can be sent.
 pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
@@ -27,18 +27,6 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
     }
     bytes.extend_from_slice(b"],");
     Head { bytes, splice }
-}
-
-/// Whether the tool that must be called is among those that are sent.
-pub(super) fn can_force(choice: &ToolChoice, tools: &[ToolCard], provider: &str) -> bool {
-    let is_sent = |tool: &ToolCard| match tool.is_hosted() {
-        true => tool.data().is_some_and(|data| data.provider == provider),
-        false => fitted(tool, RULES).is_ok(),
-    };
-    match choice {
-        ToolChoice::Tool(name) => tools.iter().any(|tool| tool.name() == name && is_sent(tool)),
-        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _ => tools.iter().any(is_sent),
-    }
 }
 
 /// The fields of an entry; `None` for a tool that this provider cannot be told of.
