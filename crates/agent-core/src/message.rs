@@ -121,7 +121,7 @@ pub struct ToolCall {
     reason = "every use must say what it does with input that is not complete"
 )]
 pub enum ToolInput {
-    /// Complete JSON, byte for byte. Blank input is `{}`.
+    /// Complete JSON, byte for byte. Blank input, and `null`, is `{}`.
     Json(RawJson),
     /// The model finished, but this is not JSON. Never executed; never turned into `{}`.
     Invalid(String),
@@ -280,9 +280,9 @@ impl AssistantPart {
 }
 
 impl ToolInput {
-    /// Judges the finished input text of a call; blank text is the empty object (case S08).
+    /// Judges the finished input text of a call; blank text and `null` are the empty object (case S08).
     pub fn finished(text: &str) -> Self {
-        if text.trim().is_empty() {
+        if matches!(text.trim(), "" | "null") {
             return Self::Json(RawJson::empty_object());
         }
         RawJson::parse(text).map_or_else(|_| Self::Invalid(text.to_owned()), Self::Json)
@@ -290,9 +290,22 @@ impl ToolInput {
 
     /// Judges the input text of a call whose response was cut by the output limit.
     ///
-    /// Text that is not JSON was cut; complete JSON stands.
+    /// Text that is not JSON was cut; complete JSON stands, and `null` is the empty object.
     pub fn cut(text: &str) -> Self {
+        if text.trim() == "null" {
+            return Self::Json(RawJson::empty_object());
+        }
         RawJson::parse(text).map_or_else(|_| Self::Truncated(text.to_owned()), Self::Json)
+    }
+
+    /// The input as a JSON object, for wires that take nothing else: what was stored as `null` is the empty one.
+    /// `None` for what is no object.
+    pub fn object(&self) -> Option<&str> {
+        match self {
+            Self::Json(json) if json.is_object() => Some(json.get()),
+            Self::Json(json) if json.get().trim() == "null" => Some("{}"),
+            Self::Json(_) | Self::Invalid(_) | Self::Truncated(_) => None,
+        }
     }
 
     /// The input, when it may be executed.
@@ -440,9 +453,13 @@ mod tests {
     #[test]
     fn input_is_judged_once() {
         assert_eq!(ToolInput::finished(" \n").as_str(), "{}");
+        assert_eq!(ToolInput::finished(" null").as_str(), "{}");
+        assert_eq!(ToolInput::Json(raw("null")).object(), Some("{}"), "stored before it was judged");
+        assert_eq!(ToolInput::finished("[null]").object(), None);
         assert_eq!(ToolInput::finished(r#"{"q":""}"#).as_str(), r#"{"q":""}"#);
         assert_eq!(ToolInput::finished(r#"{"a"#), ToolInput::Invalid(r#"{"a"#.into()));
         assert_eq!(ToolInput::cut(r#"{"a"#), ToolInput::Truncated(r#"{"a"#.into()));
+        assert_eq!(ToolInput::cut("null").as_str(), "{}");
         assert_eq!(ToolInput::cut(r#"{"a":1}"#).as_str(), r#"{"a":1}"#);
         assert_eq!(ToolInput::cut(""), ToolInput::Truncated(String::new()), "nothing arrived before the cut");
     }

@@ -1,5 +1,6 @@
 //! What is quoted of a provider's words: short, and without keys.
 
+use crate::wire::json::without_stand_ins;
 use agent_core::{ModelError, ModelErrorKind, floor_boundary};
 
 use super::ResponseHead;
@@ -16,7 +17,8 @@ pub(crate) fn excerpt(text: &str, limit: usize) -> String {
 
 /// A data line that is not what the format promises.
 pub(crate) fn protocol(what: &str, quote: &str) -> ModelError {
-    let quote = excerpt(quote, QUOTE);
+    let quote = without_stand_ins(quote);
+    let quote = excerpt(&quote, QUOTE);
     ModelError::new(
         ModelErrorKind::Protocol,
         format!("{what}: {quote:?}; check that the address speaks the format it is configured for"),

@@ -16,7 +16,7 @@ use self::table::{
     BAD_KEY, FINAL, NAMES, NO_CREDIT, OVERFLOW, SPENT, STATUSES, TOO_LARGE_AT_ONCE, UNABLE, VAGUE,
     VAGUE_REFUSALS,
 };
-use crate::wire::json::mended;
+use crate::wire::json::sound;
 
 /// What is known of a response besides its bytes.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl<'h> ResponseHead<'h> {
 /// ```
 pub fn classify(head: &ResponseHead<'_>, body: &[u8]) -> ModelError {
     let text = String::from_utf8_lossy(body);
-    let (text, _) = mended(&text);
+    let text = sound(&text);
     let said = Said::read(&text);
     let status = head.status.filter(|status| *status >= 300).or(said.status);
     let asked = wait::asked(head, &said);

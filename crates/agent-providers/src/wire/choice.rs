@@ -1,9 +1,8 @@
 //! Whether and which tool must be called: one rule for all formats, so that none names a tool that is not sent.
 
-use agent_core::{ModelProfile, ModelRequest, ToolCard, ToolChoice};
+use agent_core::{ModelRequest, ToolCard, ToolChoice};
 
 use super::form::Cx;
-use super::schema::{Rules, fitted};
 
 /// A choice that can be sent: what it names is among the tools of the body, and the model can be told so.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,15 +21,20 @@ pub(crate) enum Choice<'r> {
     },
 }
 
-/// The choice of a request; `None` lets the model decide. `is_sent` says which tools can be named in this body.
-pub(crate) fn choice<'r>(
+/// The choice of a request, whose tools are those that are sent; `None` lets the model decide.
+pub(crate) fn choice<'r>(request: &ModelRequest<'r>, cx: &mut Cx<'_>) -> Option<Choice<'r>> {
+    choice_among(request, |_| true, cx)
+}
+
+/// The same on a wire that has no words for a choice of some of the tools it is sent.
+pub(crate) fn choice_among<'r>(
     request: &ModelRequest<'r>,
-    is_sent: impl Fn(&ToolCard) -> bool,
+    can_name: impl Fn(&ToolCard) -> bool,
     cx: &mut Cx<'_>,
 ) -> Option<Choice<'r>> {
     let tools = request.tools;
-    let named = |name: &str| tools.iter().find(|tool| tool.name() == name && is_sent(tool));
-    let has_tools = || tools.iter().any(&is_sent);
+    let named = |name: &str| tools.iter().find(|tool| tool.name() == name && can_name(tool));
+    let has_tools = || tools.iter().any(&can_name);
     let (forced, why) = match request.tool_choice {
         ToolChoice::Auto => return None,
         ToolChoice::None => return has_tools().then_some(Choice::None),
@@ -55,14 +59,6 @@ pub(crate) fn choice<'r>(
         Some(forced) if cx.profile.forced_tool_choice => Some(forced),
         Some(_) => undecided("this model cannot be forced to call a tool", cx),
         None => undecided(why, cx),
-    }
-}
-
-/// Whether a tool is in the body: one of ours whose schema can be sent, or one that this provider runs.
-pub(crate) fn is_sent(tool: &ToolCard, rules: Rules, profile: &ModelProfile) -> bool {
-    match tool.is_hosted() {
-        true => tool.data().is_some_and(|data| data.provider == profile.provider),
-        false => fitted(tool, rules).is_ok(),
     }
 }
 

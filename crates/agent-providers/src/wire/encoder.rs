@@ -10,6 +10,7 @@ use super::form::{Cx, Form, Head, Run};
 use super::joined::Joined;
 use super::json::quoted;
 use super::marks::{Marks, Spot, Unmarkable};
+use super::schema::is_sent;
 use crate::names::ToolNames;
 
 /// Encodes the requests of one session in one format.
@@ -21,6 +22,9 @@ pub(crate) struct SessionEncoder<F: Form> {
     start: Bytes,
     system: Frozen<SystemBlock>,
     tools: Frozen<ToolCard>,
+    /// The tools that are sent; the others were named when the list was encoded. The rest of a request knows of
+    /// these only.
+    sent: Vec<ToolCard>,
     messages: Joined<F>,
 }
 
@@ -43,6 +47,7 @@ impl<F: Form> SessionEncoder<F> {
             start,
             system: Frozen::empty(),
             tools: Frozen::empty(),
+            sent: Vec::new(),
             messages: Joined::default(),
         }
     }
@@ -50,6 +55,10 @@ impl<F: Form> SessionEncoder<F> {
     /// Encodes what is new; everything else is remembered.
     fn refresh(&mut self, request: &ModelRequest<'_>, diagnostics: &mut Vec<Diagnostic>) {
         let Self { form, profile, names, .. } = self;
+        if self.tools.of != request.tools {
+            let sent = request.tools.iter().filter(|tool| is_sent(tool, F::RULES, &profile.provider));
+            self.sent = sent.cloned().collect();
+        }
         let mut cx = Cx { names, profile, diagnostics };
         self.system.refresh(request.system, |blocks| form.system(blocks, &mut cx));
         self.tools.refresh(request.tools, |tools| form.tools(tools, &mut cx));
@@ -103,9 +112,10 @@ impl<F: Form> SessionEncoder<F> {
             body.push(Bytes::from_static(if is_alone { b"" } else { b"," }));
         }
         let after = self.ephemeral(request, diagnostics);
-        let last = self.messages.push(body, &marks.in_messages(), after);
+        let is_paused = self.messages.is_awaiting() || is_paused(request.draft.view());
+        let last = self.messages.push(body, &marks.in_messages(), after, is_paused);
         let model_ends = last.is_some_and(F::is_model) && F::MODEL_MAY_NOT_END;
-        if model_ends && !self.messages.is_awaiting() && !is_paused(request.draft.view()) {
+        if model_ends && !is_paused {
             diagnostics.push(Diagnostic { what: "messages".into(), why: ENDS_WITH_MODEL.into() });
         }
         body.push(Bytes::from_static(F::glue(last, None)));
@@ -119,16 +129,19 @@ impl<F: Form> Encoder for SessionEncoder<F> {
             diagnostics.push(unknown_model(&self.profile));
         }
         self.refresh(request, &mut diagnostics);
-        let marks = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
+        let spots = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
         let mut body = Body::default();
         body.push(self.start.clone());
         if !F::SYSTEM_IN_LIST {
-            self.system.push(&mut body, marks.at(Spot::System).map(F::marker));
+            self.system.push(&mut body, spots.at(Spot::System).map(F::marker));
         }
-        self.tools.push(&mut body, marks.at(Spot::Tools).map(F::marker));
+        self.tools.push(&mut body, spots.at(Spot::Tools).map(F::marker));
         body.push(Bytes::from_static(F::LIST));
-        self.list(request, &marks, &mut body, &mut diagnostics);
+        self.list(request, &spots, &mut body, &mut diagnostics);
         let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics: &mut diagnostics };
+        let ModelRequest { system, draft, settings, tool_choice, marks, stream, .. } = *request;
+        let request =
+            &ModelRequest { tools: &self.sent, system, draft, settings, tool_choice, marks, stream };
         let mut tail = self.form.tail(request, &mut cx);
         tail.lay_over(request.settings, &mut cx);
         body.push(Bytes::from(tail.into_bytes()));

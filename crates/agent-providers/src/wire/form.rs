@@ -7,6 +7,7 @@ use agent_core::{
 };
 use bytes::Bytes;
 
+use super::schema::Rules;
 use super::tail::Tail;
 use crate::names::ToolNames;
 
@@ -23,6 +24,9 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
 
     /// Whether the system prompt is the first item of the list, and no field of its own.
     const SYSTEM_IN_LIST: bool;
+
+    /// What it takes of the schemas of tools.
+    const RULES: Rules;
 
     /// The beginning of the body, for example `{"model":"m",`.
     fn start(&self, profile: &ModelProfile) -> Vec<u8>;
@@ -67,6 +71,11 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
 
     /// Whether requests that end with the model's words are refused by many models.
     const MODEL_MAY_NOT_END: bool;
+
+    /// The last run of a request that ends with the model's words, where it may not stand there as it is (case M06).
+    fn ending(_bytes: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
 
     /// A cache marker, spliced in before the brace that ends a block.
     fn marker(ttl: Ttl) -> &'static [u8];

@@ -89,22 +89,32 @@ impl<F: Form> Joined<F> {
     }
 
     /// Appends the messages, cut only where a marker stands, and `after` them what stays in no later body; gives who
-    /// speaks last. `marks` are in the order of the body.
+    /// speaks last. `marks` are in the order of the body. What the model said last goes back as it is if it `is_paused`.
     pub(super) fn push(
         &self,
         body: &mut Body,
         marks: &[(Splice, Ttl)],
         after: Vec<Run<F::Role>>,
+        is_paused: bool,
     ) -> Option<F::Role> {
         let (mut from, joined) = (0, self.buffers.count());
-        for (splice, ttl) in marks.iter().filter(|(splice, _)| splice.buffer < joined) {
+        let is_last = after.is_empty() && self.open.is_empty() && !is_paused;
+        let ending = Some(()).filter(|()| is_last).and_then(|()| self.ending());
+        let whole = joined - usize::from(ending.is_some());
+        for (splice, ttl) in marks.iter().filter(|(splice, _)| splice.buffer < whole) {
             body.push_shared(&self.buffers, from..splice.buffer);
             from = splice.buffer + 1;
             if let Some(buffer) = self.buffers.get(splice.buffer) {
                 push_marked::<F>(body, buffer, splice.at, *ttl);
             }
         }
-        body.push_shared(&self.buffers, from..joined);
+        body.push_shared(&self.buffers, from..whole);
+        if let Some((bytes, cut)) = ending {
+            match marks.iter().find(|(splice, _)| splice.buffer == whole) {
+                Some((splice, ttl)) => push_marked::<F>(body, &bytes, splice.at - cut, *ttl),
+                None => body.push(bytes),
+            }
+        }
         let mut last = self.last;
         for (at, (role, bytes)) in settled::<F>(last, self.open.iter().chain(&after)).into_iter().enumerate()
         {
@@ -152,6 +162,16 @@ impl<F: Form> Joined<F> {
     pub(super) fn must_continue(&self) -> bool {
         let model_ends = self.last.is_some_and(F::is_model) && self.open.is_empty();
         self.has_summary && model_ends && !self.is_awaiting()
+    }
+
+    /// The last buffer as it may end a request, and how many bytes before the brace at its end are left out; `None` if
+    /// it may end one as it is.
+    fn ending(&self) -> Option<(Bytes, usize)> {
+        self.last.filter(|role| F::is_model(*role))?;
+        let bytes = self.buffers.get(self.buffers.count().checked_sub(1)?)?;
+        let ending = F::ending(bytes)?;
+        let cut = bytes.len().checked_sub(ending.len())?;
+        Some((Bytes::from(ending), cut))
     }
 
     fn join_anew(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {

@@ -141,9 +141,7 @@ pub(crate) fn mended(json: &str) -> (Cow<'_, str>, bool) {
 /// JSON that every reader takes: halves of surrogate pairs become U+FFFD, every other byte stays.
 pub(crate) fn sound(json: &str) -> Cow<'_, str> {
     match mended(json) {
-        (text, true) => {
-            Cow::Owned(text.chars().map(|c| if half_of(c).is_some() { '\u{FFFD}' } else { c }).collect())
-        }
+        (text, true) => Cow::Owned(without_stand_ins(&text).into_owned()),
         (_, false) => Cow::Borrowed(json),
     }
 }
@@ -153,6 +151,14 @@ pub(crate) fn sound(json: &str) -> Cow<'_, str> {
 pub(crate) fn received(text: &str, lone: bool) -> String {
     let mut joiner = Joiner::default();
     joiner.join(text, lone) + joiner.end()
+}
+
+/// A text in which stand-ins for halves of surrogate pairs became U+FFFD.
+pub(crate) fn without_stand_ins(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| half_of(c).is_none()) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if half_of(c).is_some() { '\u{FFFD}' } else { c }).collect())
 }
 
 /// Joins halves of surrogate pairs across the texts of one block; a half that stays alone becomes U+FFFD.

@@ -18,7 +18,10 @@ impl Cx<'_> {
     pub(crate) fn output_limit(&mut self, wanted: u32) -> u32 {
         let most = if self.profile.known { self.profile.max_output } else { u32::MAX };
         if wanted > most {
-            let why = format!("{} writes at most {most} tokens; asked for {most}", self.profile.model);
+            let why = format!(
+                "{} writes at most {most} tokens; {wanted} were asked for, {most} are sent",
+                self.profile.model
+            );
             self.note("settings.max_output", why);
         }
         wanted.min(most).max(1)

@@ -13,6 +13,7 @@ mod import;
 mod joined;
 pub(crate) mod json;
 mod limits;
+mod lone;
 mod marks;
 mod ollama;
 pub mod openai_chat;
@@ -29,9 +30,10 @@ pub use dialect::Dialect;
 pub use import::{ImportError, Imported};
 pub use transcript::{Transcript, TranscriptError};
 
+use std::borrow::Cow;
 use std::fmt;
 
-use agent_core::{Encoder, ModelError, ModelErrorKind, ModelEvent, ModelProfile, floor_boundary};
+use agent_core::{Diagnostic, Encoder, ModelError, ModelErrorKind, ModelEvent, ModelProfile, floor_boundary};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +42,7 @@ use crate::lines::ObjectFrames;
 use crate::names::ToolNames;
 use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 use encoder::SessionEncoder;
-use json::mended;
+use json::{mended, sound};
 use opening::{Opening, is_blank};
 
 /// What a decoder gives: events, and at most one error, which is the last item.
@@ -92,6 +94,8 @@ pub struct StreamDecoder {
     state: State,
     bytes: u64,
     opening: Opening,
+    /// Whether an event escaped half a surrogate pair: its stand-in may be in anything that follows.
+    lone: bool,
     /// Grows with each event, and with each piece of a plain body; comments and blanks leave it.
     progress: u64,
     /// The first event, as long as none was of a type this format has.
@@ -259,13 +263,22 @@ pub fn encoder(dialect: &Dialect, profile: ModelProfile, names: ToolNames) -> Bo
 /// # Ok::<(), agent_providers::ImportError>(())
 /// ```
 pub fn import_request(dialect: &Dialect, body: &[u8]) -> Result<Imported, ImportError> {
-    match dialect.format {
-        WireFormat::Anthropic => anthropic::import::import(dialect, body),
-        WireFormat::OpenAiChat => openai_chat::import::import(dialect, body),
-        WireFormat::OpenAiResponses => openai_responses::import::import(dialect, body),
-        WireFormat::Gemini => gemini::import::import(dialect, body),
-        WireFormat::Ollama => ollama::import::import(dialect, body),
+    let text = String::from_utf8_lossy(body);
+    let sound = sound(&text);
+    let mut imported = match dialect.format {
+        WireFormat::Anthropic => anthropic::import::import(dialect, sound.as_bytes()),
+        WireFormat::OpenAiChat => openai_chat::import::import(dialect, sound.as_bytes()),
+        WireFormat::OpenAiResponses => openai_responses::import::import(dialect, sound.as_bytes()),
+        WireFormat::Gemini => gemini::import::import(dialect, sound.as_bytes()),
+        WireFormat::Ollama => ollama::import::import(dialect, sound.as_bytes()),
+    }?;
+    if matches!(text, Cow::Owned(_)) || matches!(sound, Cow::Owned(_)) {
+        imported.diagnostics.push(Diagnostic {
+            what: "body".to_owned(),
+            why: "what is no Unicode in it (bytes, halves of surrogate pairs) became U+FFFD".to_owned(),
+        });
     }
+    Ok(imported)
 }
 
 impl StreamDecoder {
@@ -286,6 +299,7 @@ impl StreamDecoder {
             state: State::Open,
             bytes: 0,
             opening: Opening::Blank,
+            lone: false,
             progress: 0,
             stranger: Stranger::NoEvent,
         }
@@ -374,10 +388,7 @@ impl StreamDecoder {
     /// Why an answer that ended here is no whole one.
     fn ended(&self) -> ModelError {
         if let Stranger::First(event) = &self.stranger {
-            return protocol(
-                "no event of the answer is of this format; check that the address speaks it",
-                event,
-            );
+            return protocol("no event of the answer is of this format", event);
         }
         match self.opening.foreign().filter(|_| self.progress == 0) {
             Some(first) => {
@@ -407,9 +418,10 @@ impl StreamDecoder {
             return self.fail(protocol("an event is not a JSON object", data), out);
         }
         let (text, lone) = mended(data);
+        self.lone |= lone;
         let mut events = Vec::new();
         let progress = self.codec.event(&frame.event, &Json { text: &text, lone }, &mut events);
-        out.extend(events.into_iter().map(Ok));
+        self.put(events, out);
         match progress {
             Ok(Progress::Unknown) => self.stranger.unknown(data),
             Ok(Progress::More) => self.stranger = Stranger::Known,
@@ -425,7 +437,7 @@ impl StreamDecoder {
         }
         let mut events = Vec::new();
         let progress = self.codec.end(end, &mut events);
-        out.extend(events.into_iter().map(Ok));
+        self.put(events, out);
         match progress {
             Ok(Progress::Complete) => self.state = State::Complete,
             Ok(Progress::Unknown | Progress::More) => {}
@@ -436,9 +448,14 @@ impl StreamDecoder {
     fn fail(&mut self, error: ModelError, out: &mut Events) {
         let mut events = Vec::new();
         self.codec.abandon(&mut events);
-        out.extend(events.into_iter().map(Ok));
-        out.push(Err(error));
+        self.put(events, out);
+        out.push(Err(if self.lone { lone::error(error) } else { error }));
         self.state = State::Failed;
+    }
+
+    fn put(&self, events: Vec<ModelEvent>, out: &mut Events) {
+        let is_lone = self.lone;
+        out.extend(events.into_iter().map(|event| Ok(if is_lone { lone::event(event) } else { event })));
     }
 }
 
@@ -492,6 +509,9 @@ fn plain(codec: &mut dyn Codec, body: &[u8]) -> Events {
     let result = codec.body(&Json { text: &text, lone }, &mut events);
     let mut out: Events = events.into_iter().map(Ok).collect();
     out.extend(result.err().map(Err));
+    if lone {
+        out = out.into_iter().map(|item| item.map(lone::event).map_err(lone::error)).collect();
+    }
     out
 }
 

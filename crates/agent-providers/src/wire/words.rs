@@ -24,11 +24,9 @@ pub(crate) fn label(file: &FilePart) -> String {
 
 /// The input of a call, byte for byte; what is no JSON object is wrapped into one, where the wire takes no other.
 pub(crate) fn object_input(input: &ToolInput) -> Cow<'_, str> {
-    match input {
-        ToolInput::Json(json) if json.is_object() => sound(json.get()),
-        ToolInput::Json(_) | ToolInput::Invalid(_) | ToolInput::Truncated(_) => {
-            Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str())))
-        }
+    match input.object() {
+        Some(object) => sound(object),
+        None => Cow::Owned(format!(r#"{{"invalid_json":{}}}"#, quoted(input.as_str()))),
     }
 }
 

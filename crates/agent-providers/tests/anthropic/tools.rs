@@ -1,7 +1,7 @@
 //! The list of tools: every tool in a form the provider takes, or left out by name (case M13).
 
-use agent_core::{Mark, MarkPoint, ProviderData, RawJson, ToolCard, ToolChoice, Ttl};
-use agent_providers::{WireFormat, import_request};
+use agent_core::{Mark, MarkPoint, ModelProfile, ProviderData, RawJson, ToolCard, ToolChoice, Ttl};
+use agent_providers::{Transcript, WireFormat, import_request};
 use serde_json::Value;
 
 use super::ask::{Ask, talk, text};
@@ -47,7 +47,13 @@ fn entries_hold_what_this_provider_is_told_besides() {
     {"name":"theirs","input_schema":{"type":"object"}},
     {"type":"web_search_20260318","name":"web_search","max_uses":3}]
     "#);
-    assert_eq!(notes, ["the tool \"code\" is run by another provider; left out"]);
+    assert_eq!(
+        notes,
+        [
+            "\"theirs\": strict is for openai-chat only; left out",
+            "the tool \"code\" is run by another provider; left out"
+        ]
+    );
     let again =
         import_request(&WireFormat::Anthropic.into(), format!(r#"{{"tools":{sent}}}"#).as_bytes()).unwrap();
     assert_eq!(
@@ -124,4 +130,43 @@ fn the_schemas_of_the_case_are_all_sent_but_the_dangling_one() {
         "{notes:?}"
     );
     assert_eq!(list(&ask), list(&ask), "the same twice");
+}
+
+/// Case M13: a request without tools must not choose among them either; no provider takes that.
+#[test]
+fn what_is_left_out_is_not_chosen() {
+    let read = || {
+        let bare =
+            br#"{"model":"m","settings":{"parallel_tool_calls":false},"history":[{"user":[{"text":"go"}]}]}"#;
+        Transcript::read(bare).unwrap().0
+    };
+    let gone = [
+        card("list", r#"{"type":"array"}"#),
+        ToolCard::hosted("code", data("nobody", r#"{"type":"code_interpreter"}"#)).unwrap(),
+    ];
+    for (format, tool) in
+        WireFormat::ALL.into_iter().flat_map(|format| gone.iter().map(move |tool| (format, tool)))
+    {
+        let name = tool.name().to_owned();
+        let allowed = |required| ToolChoice::Allowed { tools: vec![name.clone()], required };
+        let choices = [
+            ToolChoice::Tool(name.clone()),
+            ToolChoice::Required,
+            ToolChoice::None,
+            allowed(true),
+            allowed(false),
+        ];
+        for tool_choice in choices {
+            let profile = ModelProfile {
+                forced_tool_choice: true,
+                allowed_tools: true,
+                ..ModelProfile::conservative(format.as_str(), "m")
+            };
+            let given = Transcript { tools: vec![tool.clone()], tool_choice, ..read() };
+            let encoded = given.encode(&format.into(), profile);
+            let body = text(&encoded.request.body);
+            assert!(!body.to_lowercase().contains("tool"), "{format:?}: {body}");
+            assert!(encoded.diagnostics.iter().any(|note| note.what == "tools"), "{format:?}");
+        }
+    }
 }

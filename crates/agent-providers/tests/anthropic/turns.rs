@@ -1,9 +1,9 @@
 //! Turns that the provider has a part in: its own tools, pauses, summaries, and where the system may speak.
 
 use agent_core::{
-    AssistantPart, ContentPart, Encoded, Entry, FilePart, FileSource, Finish, FinishKind, History,
-    ModelProfile, ProviderData, ProviderPart, RawJson, RequestSettings, Response, StepRecord, Text,
-    ToolOutput, ToolResult, UserMessage, UserPart,
+    AssistantPart, ContentPart, Encoded, Entry, EntryId, FilePart, FileSource, Finish, FinishKind, History,
+    Mark, MarkPoint, ModelProfile, ProviderData, ProviderPart, RawJson, RequestSettings, Response,
+    StepRecord, Text, ToolOutput, ToolResult, Ttl, UserMessage, UserPart,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -333,4 +333,37 @@ proptest! {
             before = Some(prefix.to_owned());
         }
     }
+}
+
+/// Case M06: white space at the end is taken from what the model said last, and from nothing before it; a marker on
+/// the same block stays.
+#[test]
+fn the_last_words_of_a_model_end_without_white_space() {
+    let said = |text: &str| step(vec![words(text)], vec![]);
+    let log = |after: &[&str]| {
+        let mut all = vec![user(" go \n"), said("one \n"), user("on"), said("two: \"x\" \n\u{a0}")];
+        all.extend(after.iter().map(|text| user(text)));
+        history(all)
+    };
+    let one = r#"{"type":"text","text":"one \n"}"#;
+    let ended = Ask::bare().text(&log(&[]));
+    assert!(ended.contains(one) && ended.contains(r#"{"type":"text","text":" go \n"}"#), "{ended}");
+    assert!(ended.contains(r#"{"type":"text","text":"two: \"x\""}]}]"#), "{ended}");
+    let went_on = Ask::bare().text(&log(&["more"]));
+    assert!(went_on.contains("{\"type\":\"text\",\"text\":\"two: \\\"x\\\" \\n\u{a0}\"}]}"), "{went_on}");
+
+    let marks = vec![Mark { at: MarkPoint::Entry(EntryId::at(3)), ttl: Ttl::FiveMinutes }];
+    let marked = Ask { marks, ..Ask::bare() }.text(&log(&[]));
+    let block = r#"{"type":"text","text":"two: \"x\"","cache_control":{"type":"ephemeral"}}]}]"#;
+    assert!(marked.contains(block), "{marked}");
+
+    let paused = Response {
+        finish: Finish { kind: FinishKind::Pause, raw: "pause_turn".into() },
+        ..Response::of(vec![words("hm \n")])
+    };
+    let paused = history(vec![user("go"), Entry::Step(StepRecord::new(paused, vec![]).unwrap())]);
+    assert!(
+        Ask::bare().text(&paused).contains(r#""text":"hm \n"}]}]"#),
+        "a paused turn goes back as it came"
+    );
 }

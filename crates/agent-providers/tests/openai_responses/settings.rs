@@ -204,7 +204,7 @@ fn tools_are_entries_of_the_list() {
     {"type":"function","name":"look","description":"Looks.","parameters":{"properties":{},"type":"object"},"strict":false},
     {"type":"web_search","n":1.0}]
     "#);
-    assert_eq!(encoded.diagnostics.len(), 1, "{:?}", encoded.diagnostics);
+    assert_eq!(encoded.diagnostics.len(), 2, "{:?}", encoded.diagnostics);
 }
 
 /// With this choice the body has this field, and so many things are told; sent and imported it is the same choice.

@@ -4,10 +4,13 @@ use agent_core::{
     ModelProfile, ModelRequest, Note, Rendered, Setting, StepRecord, SystemBlock, ToolCard, Ttl,
 };
 
+use memchr::memmem;
+
 use super::segment::{Blocks, Needs, Renderer, Role, follow_uses, is_compaction, may_go_on, note_role};
 use super::settings::{betas, tail};
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
+use crate::wire::schema::Rules;
 use crate::wire::tail::Tail;
 
 /// `{"model","system","tools","messages","max_tokens",…,"stream"}`; blocks of one role are joined into one message.
@@ -20,6 +23,7 @@ impl Form for MessagesForm {
     type Role = Role;
     const LIST: &'static [u8] = br#""messages":["#;
     const SYSTEM_IN_LIST: bool = false;
+    const RULES: Rules = Rules::Anthropic;
     const MODEL_MAY_NOT_END: bool = true;
 
     fn start(&self, profile: &ModelProfile) -> Vec<u8> {
@@ -69,6 +73,21 @@ impl Form for MessagesForm {
             (Some(_), None) => b"]}]",
             (None, None) => b"]",
         }
+    }
+
+    /// White space at the end of the model's last words is refused.
+    fn ending(bytes: &[u8]) -> Option<Vec<u8>> {
+        let at = memmem::rfind(bytes, TEXT)? + TEXT.len();
+        let (block, words) = bytes.split_at_checked(at)?;
+        let words: String = serde_json::from_slice(words.strip_suffix(b"}")?).ok()?;
+        let kept = words.trim_end();
+        if kept.len() == words.len() || kept.is_empty() {
+            return None;
+        }
+        let mut out = block.to_vec();
+        write(&mut out, kept);
+        out.push(b'}');
+        Some(out)
     }
 
     fn is_open(role: Role) -> bool {
@@ -139,3 +158,6 @@ fn list<T>(open: &[u8], items: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) ->
     bytes.extend_from_slice(b"],");
     Head { bytes, splice: Some(splice) }
 }
+
+/// The beginning of words without anything attached.
+const TEXT: &[u8] = br#"{"type":"text","text":"#;

@@ -2,8 +2,7 @@
 
 use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking};
 
-use super::tools::RULES;
-use crate::wire::choice::{self, Choice, is_sent, undecided};
+use crate::wire::choice::{self, Choice, undecided};
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
@@ -187,9 +186,8 @@ fn stop_sequences<'s>(settings: &'s RequestSettings, cx: &mut Cx<'_>) -> Vec<&'s
 
 /// The choice of a tool, and whether several may be called at once.
 fn choice(request: &ModelRequest<'_>, thinks: bool, cx: &mut Cx<'_>) -> Option<String> {
-    let profile = cx.profile;
-    let has_tools = request.tools.iter().any(|tool| is_sent(tool, RULES, profile));
-    let choice = choice::choice(request, |tool| is_sent(tool, RULES, profile), cx);
+    let has_tools = !request.tools.is_empty();
+    let choice = choice::choice(request, cx);
     let is_none = choice == Some(Choice::None);
     let kind = choice.and_then(|choice| kind_of_choice(choice, thinks, cx));
     let one_only = request.settings.parallel_tool_calls == Some(false);

@@ -38,7 +38,7 @@ fn entry(tool: &ToolCard, cx: &mut Cx<'_>) -> Option<Vec<String>> {
             given.iter().filter(|(key, _)| key != MARKER).map(|(key, raw)| field(key, raw)).collect(),
         );
     }
-    let schema = sendable(tool, RULES, cx)?;
+    let schema = sendable(tool, Rules::Anthropic, cx)?;
     let mut fields = vec![format!(r#""name":{}"#, quoted(&cx.names.wire(tool.name())))];
     if !tool.description().is_empty() {
         fields.push(format!(r#""description":{}"#, quoted(tool.description())));
@@ -54,7 +54,6 @@ fn field(key: &str, raw: &RawValue) -> String {
     format!("{}:{}", quoted(key), raw.get())
 }
 
-pub(super) const RULES: Rules = Rules::Anthropic;
 /// Where a marker stands is decided with the request.
 const MARKER: &str = "cache_control";
 /// Fields that the card itself has.

@@ -7,6 +7,7 @@ use super::settings::tail;
 use super::tools::tools;
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::quoted;
+use crate::wire::schema::Rules;
 use crate::wire::tail::Tail;
 
 /// `{"systemInstruction","tools","contents","toolConfig","generationConfig",…}`; parts of one role are joined into one
@@ -18,6 +19,7 @@ impl Form for GenerateForm {
     type Role = Role;
     const LIST: &'static [u8] = br#""contents":["#;
     const SYSTEM_IN_LIST: bool = false;
+    const RULES: Rules = Rules::Gemini;
     const MODEL_MAY_NOT_END: bool = true;
 
     fn start(&self, _: &ModelProfile) -> Vec<u8> {

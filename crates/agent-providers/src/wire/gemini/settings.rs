@@ -4,8 +4,7 @@ use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Th
 use serde::Serialize;
 
 use super::checks_signatures;
-use super::tools::RULES;
-use crate::wire::choice::{Choice, choice, is_sent};
+use crate::wire::choice::{Choice, choice_among};
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
@@ -228,8 +227,7 @@ fn others(settings: &RequestSettings, cx: &mut Cx<'_>) {
 
 /// A choice names functions only: what the provider runs is not called.
 fn tool_choice(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
-    let profile = cx.profile;
-    let choice = choice(request, |tool| !tool.is_hosted() && is_sent(tool, RULES, profile), cx)?;
+    let choice = choice_among(request, |tool| !tool.is_hosted(), cx)?;
     let named = |mode: &str, tools: &[&ToolCard]| {
         let names: Vec<String> = tools.iter().map(|tool| quoted(&cx.names.wire(tool.name()))).collect();
         format!("{{\"mode\":\"{mode}\",\"allowedFunctionNames\":[{}]}}", names.join(","))

@@ -28,7 +28,7 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
 }
 
 fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
-    let schema = sendable(card, RULES, cx)?;
+    let schema = sendable(card, Rules::Gemini, cx)?;
     // The wire wants a description.
     let (name, description) = (quoted(&cx.names.wire(card.name())), quoted(card.description()));
     let mut entry = format!("{{\"name\":{name},\"description\":{description}");
@@ -41,6 +41,5 @@ fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
     Some(if fields.is_empty() { entry } else { replaced(&entry, &fields) })
 }
 
-pub(super) const RULES: Rules = Rules::Gemini;
 /// The schema of a tool without input.
 const EMPTY: &str = r#"{"properties":{},"type":"object"}"#;

@@ -17,6 +17,7 @@ impl Form for ChatForm {
     type Role = Role;
     const LIST: &'static [u8] = br#""messages":["#;
     const SYSTEM_IN_LIST: bool = true;
+    const RULES: Rules = Rules::Ollama;
     const MODEL_MAY_NOT_END: bool = false;
 
     fn start(&self, profile: &ModelProfile) -> Vec<u8> {

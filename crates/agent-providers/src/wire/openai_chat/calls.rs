@@ -175,7 +175,9 @@ impl Call {
         let input = match (self.is_custom, was_cut) {
             (true, _) => ToolInput::finished(&quoted(&self.input)),
             (false, true) => ToolInput::cut(&self.input),
-            (false, false) => ToolInput::finished(&self.input),
+            // A null in a request was sent, and stays.
+            (false, false) => RawJson::parse(self.input.as_str())
+                .map_or_else(|_| ToolInput::finished(&self.input), ToolInput::Json),
         };
         let data = self.data(provider);
         AssistantPart::ToolCall(ToolCall { id: self.id, name: names.real(&self.name), input, data })

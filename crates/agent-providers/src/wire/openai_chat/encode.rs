@@ -38,6 +38,7 @@ impl Form for ChatForm {
     type Role = Role;
     const LIST: &'static [u8] = br#""messages":["#;
     const SYSTEM_IN_LIST: bool = true;
+    const RULES: Rules = Rules::OpenAi;
     const MODEL_MAY_NOT_END: bool = true;
 
     fn start(&self, profile: &ModelProfile) -> Vec<u8> {
@@ -120,7 +121,7 @@ fn entry(tool: &ToolCard, quirks: &Quirks, cx: &mut Cx<'_>) -> Option<String> {
     if tool.is_hosted() {
         return cx.hosted(tool).map(Cow::into_owned);
     }
-    let schema = sendable(tool, RULES, cx)?;
+    let schema = sendable(tool, Rules::OpenAi, cx)?;
     let mut function = format!(r#"{{"name":{}"#, quoted(&cx.names.wire(tool.name())));
     if !tool.description().is_empty() {
         function.push_str(&format!(r#","description":{}"#, quoted(tool.description())));
@@ -150,4 +151,3 @@ fn named(object: &str) -> Named {
 }
 
 type Named = Vec<(String, String)>;
-pub(super) const RULES: Rules = Rules::OpenAi;

@@ -2,9 +2,8 @@
 
 use agent_core::{Effort, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking, ToolCard};
 
-use super::encode::RULES;
 use super::quirks::{EffortField, LimitField, Quirks, SeedField, ThinkingField, TierWords, ToolChoiceWords};
-use crate::wire::choice::{Choice, choice, is_sent, undecided};
+use crate::wire::choice::{Choice, choice, undecided};
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, quoted};
 use crate::wire::tail::Tail;
@@ -193,7 +192,7 @@ impl Writer<'_, '_> {
     }
 
     fn tools(&mut self, request: &ModelRequest<'_>) {
-        let has_tools = request.tools.iter().any(|tool| is_sent(tool, RULES, self.cx.profile));
+        let has_tools = !request.tools.is_empty();
         let parallel = self.settings.parallel_tool_calls;
         let is_taken = self.quirks.parallel_tool_calls;
         match self.accepted("parallel_tool_calls", parallel, Setting::ParallelToolCalls, is_taken) {
@@ -207,8 +206,8 @@ impl Writer<'_, '_> {
     }
 
     fn choice(&mut self, request: &ModelRequest<'_>) -> Option<String> {
-        let (profile, words) = (self.cx.profile, self.quirks.tool_choice);
-        let choice = choice(request, |tool| is_sent(tool, RULES, profile), self.cx)?;
+        let words = self.quirks.tool_choice;
+        let choice = choice(request, self.cx)?;
         let is_unnamed = words == ToolChoiceWords::Unnamed;
         match choice {
             _ if words == ToolChoiceWords::None => undecided("this provider has no such field", self.cx),

@@ -8,6 +8,7 @@ use super::settings::tail;
 use super::tools;
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
+use crate::wire::schema::Rules;
 use crate::wire::tail::Tail;
 
 /// `{"model","tools","input":[system, …],…,"stream"}`; the system prompt is the first item of the input.
@@ -18,6 +19,7 @@ impl Form for ResponsesForm {
     type Role = Role;
     const LIST: &'static [u8] = br#""input":["#;
     const SYSTEM_IN_LIST: bool = true;
+    const RULES: Rules = Rules::OpenAi;
     const MODEL_MAY_NOT_END: bool = false;
 
     fn start(&self, profile: &ModelProfile) -> Vec<u8> {

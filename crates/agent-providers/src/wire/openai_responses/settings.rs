@@ -2,7 +2,7 @@
 
 use agent_core::{Effort, ModelProfile, ModelRequest, RequestSettings, ServiceTier, Setting, Thinking};
 
-use super::tools::{choice, has_tools};
+use super::tools::choice;
 use crate::wire::form::Cx;
 use crate::wire::tail::Tail;
 
@@ -115,7 +115,7 @@ pub(super) fn effort_of(word: &str) -> Option<Effort> {
 fn parallel(tail: &mut Tail, request: &ModelRequest<'_>, cx: &mut Cx<'_>) {
     const WHAT: &str = "settings.parallel_tool_calls";
     let Some(wanted) = request.settings.parallel_tool_calls else { return };
-    if !has_tools(request, cx) {
+    if request.tools.is_empty() {
         cx.note(WHAT, "there are no tools to call; left out");
     } else if cx.takes(WHAT, Setting::ParallelToolCalls) {
         tail.set("parallel_tool_calls", &wanted);

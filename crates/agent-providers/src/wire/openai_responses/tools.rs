@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use agent_core::{ModelRequest, ToolCard, ToolChoice};
 
-use crate::wire::choice::{self, Choice, is_sent};
+use crate::wire::choice::{self, Choice};
 use crate::wire::form::Cx;
 use crate::wire::json::{Fields, Loose, quoted, replaced, text_or_raw};
 use crate::wire::schema::{Rules, sendable};
@@ -29,7 +29,7 @@ fn entry(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
 
 /// A tool of ours. Unless it is told otherwise, OpenAI makes each input of a tool required.
 fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
-    let schema = sendable(card, RULES, cx)?;
+    let schema = sendable(card, Rules::OpenAi, cx)?;
     let mut out = format!(r#"{{"type":"function","name":{}"#, quoted(&cx.names.wire(card.name())));
     if !card.description().is_empty() {
         out.push_str(&format!(r#","description":{}"#, quoted(card.description())));
@@ -38,15 +38,9 @@ fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {
     Some(out)
 }
 
-/// Whether a tool can be called at all.
-pub(super) fn has_tools(request: &ModelRequest<'_>, cx: &Cx<'_>) -> bool {
-    request.tools.iter().any(|card| is_sent(card, RULES, cx.profile))
-}
-
 /// The value of `tool_choice`; `None` where the model decides.
 pub(super) fn choice(request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Option<String> {
-    let profile = cx.profile;
-    Some(match choice::choice(request, |card| is_sent(card, RULES, profile), cx)? {
+    Some(match choice::choice(request, cx)? {
         Choice::None => quoted("none"),
         Choice::Required => quoted("required"),
         Choice::Tool(card) => named(card, cx),
@@ -114,5 +108,3 @@ fn card_named(raw: &str, cards: &[ToolCard]) -> Option<String> {
     };
     cards.iter().any(|card| card.name() == name).then_some(name)
 }
-
-const RULES: Rules = Rules::OpenAi;

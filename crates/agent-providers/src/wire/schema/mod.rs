@@ -9,10 +9,12 @@ mod refs;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use agent_core::ToolCard;
+use agent_core::{ProviderData, ToolCard};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::form::Cx;
+use super::json::Fields;
 use merge::{both, either};
 use openapi::Subset;
 use refs::{Inliner, check, resolve};
@@ -64,6 +66,11 @@ impl Rules {
 
 /// The schema of a tool to send, or `None` when the tool must be left out; either way the user is told.
 pub(crate) fn sendable<'t>(tool: &'t ToolCard, rules: Rules, cx: &mut Cx<'_>) -> Option<Cow<'t, str>> {
+    if let Some(data) = tool.data().filter(|data| data.provider != cx.profile.provider)
+        && let Some(fields) = said_besides(data)
+    {
+        cx.note("tools", format!("{:?}: {fields} is for {} only; left out", tool.name(), data.provider));
+    }
     match fitted(tool, rules) {
         Ok(Fitted { schema, notes }) => {
             notes.iter().for_each(|note| cx.note("tools", format!("{:?}: {note}", tool.name())));
@@ -74,6 +81,23 @@ pub(crate) fn sendable<'t>(tool: &'t ToolCard, rules: Rules, cx: &mut Cx<'_>) ->
             None
         }
     }
+}
+
+/// Whether a request names the tool: what is not sent must not be chosen either.
+pub(crate) fn is_sent(tool: &ToolCard, rules: Rules, provider: &str) -> bool {
+    match tool.data().filter(|_| tool.is_hosted()) {
+        Some(data) => data.provider == provider,
+        None => fitted(tool, rules).is_ok(),
+    }
+}
+
+/// The fields of a provider's own that ask for something, by name.
+fn said_besides(data: &ProviderData) -> Option<String> {
+    let fields = Fields::read(data.json.get())?;
+    let asks = |raw: &RawValue| !matches!(raw.get(), "null" | "false" | "{}" | "[]" | "\"\"");
+    let names: Vec<&str> =
+        fields.0.iter().filter(|(_, raw)| asks(raw)).map(|(key, _)| key.as_ref()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The schema of a tool as a provider takes it. For a tool without input, the gemini form is
