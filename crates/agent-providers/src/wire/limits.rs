@@ -77,7 +77,7 @@ mod tests {
             true,
             |cx| cx.output_limit(51),
             50,
-            "settings.max_output: m writes at most 50 tokens; asked for 50",
+            "settings.max_output: m writes at most 50 tokens; 51 were asked for, 50 are sent",
         );
         check(false, |cx| cx.output_limit(51), 51, "");
         check(true, |cx| cx.takes("a", Setting::Seed), true, "");

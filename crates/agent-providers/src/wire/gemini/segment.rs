@@ -111,7 +111,7 @@ impl Renderer<'_, '_> {
 
     fn call(&self, call: &ToolCall, must_sign: bool) -> String {
         let own = self.own(call.data.as_ref());
-        let id = own.get("id").map(|id| format!("\"id\":{},", id.get())).unwrap_or_default();
+        let id = wire_id(call, &own);
         let mut beside: String =
             own.0.iter().filter(|(key, _)| key != "id").map(|(key, raw)| field(key, raw)).collect();
         if must_sign && !own.0.iter().any(|(key, _)| is_signature(key)) {
@@ -128,7 +128,7 @@ impl Renderer<'_, '_> {
             let mut inner = Parts::default();
             let response = self.response(&result.output, trim.clip_results, &mut inner);
             let own = self.own(call.data.as_ref());
-            let id = own.get("id").map(|id| format!("\"id\":{},", id.get())).unwrap_or_default();
+            let id = wire_id(call, &own);
             let name = quoted(&self.cx.names.wire(&call.name));
             parts.part(&format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{response}}}}}"));
             if !inner.0.is_empty() {
@@ -208,6 +208,13 @@ impl Renderer<'_, '_> {
         let ours = data.filter(|data| data.provider == self.cx.profile.provider);
         ours.and_then(|data| Fields::read(data.json.get())).unwrap_or_default()
     }
+}
+
+/// The id of a call the provider gave one: as the history has it, since a gateway may give one id to two calls
+/// (case M01).
+fn wire_id(call: &ToolCall, own: &Fields<'_>) -> String {
+    let is_given = own.get("id").is_some();
+    if is_given { format!("\"id\":{},", quoted(call.id.as_str())) } else { String::new() }
 }
 
 impl Parts {
