@@ -39,9 +39,18 @@ impl fmt::Debug for Address {
     }
 }
 
+/// The address without a user and a query, where passwords and keys stand.
+fn without_secrets(base: &str) -> String {
+    let (scheme, rest) = base.split_once("://").map_or(("", base), |(scheme, rest)| (scheme, rest));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..]);
+    if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
+}
+
 /// A web address; what is behind `#` is never sent.
 pub(super) fn parse(base: &str) -> Result<Url, ConfigError> {
-    let bad = || ConfigError::BaseUrl { given: base.to_owned() };
+    let bad = || ConfigError::BaseUrl { given: without_secrets(base) };
     let mut url = Url::parse(base.trim()).map_err(|_| bad())?;
     url.set_fragment(None);
     // `http:name` would be read as a host, and nobody means that.
@@ -107,6 +116,19 @@ mod tests {
     #[track_caller]
     fn check(path: &str, base: &str, expect: &str) {
         assert_eq!(Address::new(base, path, "m-1").unwrap().plain.as_str(), expect, "{base}");
+    }
+
+    #[test]
+    fn what_is_quoted_of_a_bad_address_holds_no_secret() {
+        let check = |base: &str, expect: &str| {
+            let ConfigError::BaseUrl { given } = parse(base).unwrap_err() else { panic!("{base}") };
+            assert_eq!(given, expect);
+        };
+        check("api.example/v1?key=s3cret", "api.example/v1");
+        check("ftp://me:s3cret@files.example/a@b?c#d", "ftp://files.example/a@b");
+        check("me:s3cret@host", "host");
+        check("http://", "http://");
+        check("", "");
     }
 
     #[test]
