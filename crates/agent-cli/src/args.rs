@@ -210,9 +210,9 @@ pub(crate) struct ReplayArgs {
     /// Files of recorded exchanges
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The provider's format
-    #[arg(long, default_value = "anthropic")]
-    pub(crate) format: String,
+    /// The provider's format; default the one that the path of a file's first request is known for
+    #[arg(long)]
+    pub(crate) format: Option<String>,
     /// Who answered, where its answers differ from the format's
     #[arg(long)]
     pub(crate) provider: Option<String>,

@@ -26,7 +26,7 @@ pub(crate) enum CliError {
     )]
     NoKey { names: Vec<String> },
     #[error(
-        "{given:?} names no model: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: {}",
+        "{given:?} names no model of a provider that is known: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: {}",
         Vendor::names().collect::<Vec<_>>().join(", ")
     )]
     Model { given: String },

@@ -28,6 +28,7 @@ use crate::wire::{Dialect, WireFormat};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(clippy::exhaustive_structs, reason = "plain data, written as a literal with ..Vendor::default()")]
 pub struct Vendor {
     /// The name it is chosen by, for example `groq`.

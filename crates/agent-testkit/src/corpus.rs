@@ -39,7 +39,7 @@ pub struct ExchangeRequest {
 #[non_exhaustive]
 pub enum CorpusError {
     /// The file or folder cannot be read.
-    #[error("{}: {cause}; give a file or folder of recorded exchanges that can be read", path.display())]
+    #[error("{}: {cause}; give a file of recorded exchanges that can be read", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,

@@ -35,7 +35,7 @@ pub trait TestModel: fmt::Debug + Send + Sync {
 }
 
 /// Why a test did not go as prepared.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TestModelError {
     /// A script did not fit.
@@ -44,6 +44,13 @@ pub enum TestModelError {
     /// A recording did not fit.
     #[error(transparent)]
     Tape(#[from] TapeError),
+}
+
+/// A test that ends with it prints this: the words, with their lines.
+impl fmt::Debug for TestModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl TestModel for ScriptedModel {

@@ -96,4 +96,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/sessions.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
+#[doc = include_str!("../../../docs/guides/wire.md")]
 struct ReadmeDoctests;

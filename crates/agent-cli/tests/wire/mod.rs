@@ -228,3 +228,24 @@ async fn convert_goes_from_any_format_to_any_other_and_back() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_provider_that_is_not_known_is_told_and_one_that_is_means_its_ways() {
+    let home = Home::new();
+    let told = async |format: &str, provider: &str| {
+        let args = ["wire", "decode", "--format", format, "--provider", provider];
+        home.agent_fed(&args, b"{}").await.stderr
+    };
+    assert!(told("openai-chat", "mistrl").await.contains(r#"nothing is known of "mistrl" with this format"#));
+    assert!(told("anthropic", "mistral").await.is_empty(), "a name that is known for its quirks is no slip");
+    for (format, provider) in
+        [("openai-chat", "mistral"), ("openai-responses", "openai"), ("gemini", "gemini")]
+    {
+        assert_eq!(told(format, provider).await, "", "{format} {provider}");
+    }
+    let body = r#"{"model":"gpt-6-sol","input":"hi","max_output_tokens":9}"#;
+    let args =
+        ["wire", "convert", "--from", "openai-responses", "--to", "openai-responses", "--provider", "openai"];
+    let output = home.agent_fed(&args, body.as_bytes()).await;
+    assert!(!output.stderr.contains("too little is known"), "the vendor's name will do: {}", output.stderr);
+}

@@ -79,14 +79,21 @@ fn headers_of(pairs: &[(String, String)]) -> Option<HeaderMap> {
 /// What went wrong below HTTP, without the address, whose query may hold secrets.
 fn failed(what: &str, error: reqwest::Error) -> ModelError {
     use std::error::Error as _;
+    let refused = error.is_connect().then(|| error.url().and_then(no_server)).flatten();
     let error = error.without_url();
-    let mut message = format!("{what}: {error}");
+    let mut message = refused.unwrap_or_else(|| format!("{what}: {error}"));
     let mut cause = error.source();
     while let Some(deeper) = cause {
         message.push_str(&format!(": {deeper}"));
         cause = deeper.source();
     }
     ModelError::new(ModelErrorKind::Transport, message)
+}
+
+/// The commonest failure, of a server of one's own.
+fn no_server(url: &Url) -> Option<String> {
+    let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+    Some(format!("no server answers at {host}:{port}; start it, or give the address it has (base_url)"))
 }
 
 /// A client for one address. A redirect would carry the key to another host, and a retry here would multiply with

@@ -14,6 +14,7 @@ use super::openai_chat::Quirks;
 /// assert_eq!(plain.provider, "anthropic");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 #[expect(clippy::exhaustive_structs, reason = "plain data, written as a literal")]
 pub struct Dialect {
     /// The format.
@@ -21,9 +22,18 @@ pub struct Dialect {
     /// The tag of parts that only this provider understands; one for each provider and format, since a part of one
     /// format means nothing in another.
     pub provider: String,
-    /// Where the provider differs from the format of Chat Completions; nothing to other formats.
-    #[serde(default)]
+    /// Where the provider differs from the format of Chat Completions; nothing to other formats. Where none are written,
+    /// those the provider is known for.
     pub quirks: Quirks,
+}
+
+/// The written form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    format: WireFormat,
+    provider: String,
+    quirks: Option<Quirks>,
 }
 
 impl Dialect {
@@ -44,5 +54,28 @@ impl Dialect {
 impl From<WireFormat> for Dialect {
     fn from(format: WireFormat) -> Self {
         Self::of(format, format.as_str())
+    }
+}
+
+impl From<Written> for Dialect {
+    fn from(Written { format, provider, quirks }: Written) -> Self {
+        let quirks = quirks.unwrap_or_else(|| Quirks::of(&provider));
+        Self { format, provider, quirks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quirks_that_are_not_written_are_those_the_provider_is_known_for() {
+        let read = |text: &str| serde_json::from_str::<Dialect>(text);
+        let mistral = Dialect::of(WireFormat::OpenAiChat, "mistral");
+        assert_eq!(read(r#"{"format":"openai-chat","provider":"mistral"}"#).unwrap(), mistral);
+        assert_eq!(read(&serde_json::to_string(&mistral).unwrap()).unwrap(), mistral);
+        let own = read(r#"{"format":"openai-chat","provider":"mistral","quirks":{}}"#).unwrap();
+        assert_eq!(own.quirks, Quirks::default());
+        assert!(read(r#"{"format":"openai-chat","provider":"mistral","colour":3}"#).is_err());
     }
 }

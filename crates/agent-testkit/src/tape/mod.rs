@@ -11,6 +11,7 @@ pub use recorder::Recorder;
 pub use replay::Replay;
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ pub struct TapedModel {
 }
 
 /// Why a recording cannot be made, or no longer fits.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TapeError {
     /// There is no recording.
@@ -136,6 +137,13 @@ pub enum TapeError {
         /// How many were used.
         used: usize,
     },
+}
+
+/// A test that ends with it prints this: the words, with their lines.
+impl fmt::Debug for TapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Tape {

@@ -7,7 +7,8 @@ pub(crate) mod replay;
 use std::io::{Read, Write, stderr, stdin, stdout};
 
 use agent_core::{Diagnostic, EntryId, ModelProfile, Repair};
-use agent_providers::{Catalog, Dialect, Transcript, WireFormat};
+use agent_providers::openai_chat::Quirks;
+use agent_providers::{Catalog, Dialect, Transcript, Vendor, WireFormat};
 
 use crate::args::TargetArgs;
 use crate::error::CliError;
@@ -25,7 +26,24 @@ pub(crate) fn format(name: &str) -> Result<WireFormat, CliError> {
 /// A format as a provider speaks it; without one, as its inventor does.
 pub(crate) fn dialect(format_name: &str, provider: Option<&str>) -> Result<Dialect, CliError> {
     let format = format(format_name)?;
-    Ok(provider.map_or_else(|| format.into(), |provider| Dialect::of(format, provider)))
+    let Some(provider) = provider else { return Ok(format.into()) };
+    let speaks =
+        || Vendor::names().filter_map(Vendor::named).filter(|vendor| vendor.dialect.format == format);
+    if let Some(vendor) = speaks().find(|vendor| vendor.name == provider) {
+        return Ok(vendor.dialect);
+    }
+    let dialect = Dialect::of(format, provider);
+    let is_plain = dialect.quirks == Quirks::default();
+    if is_plain && speaks().all(|vendor| vendor.dialect.provider != provider) {
+        let known: Vec<String> = speaks().map(|vendor| vendor.name).collect();
+        let known = known.join(", ");
+        writeln!(
+            stderr(),
+            "provider: nothing is known of {:?} with this format; the least is assumed. Known: {known}",
+            plain(provider)
+        )?;
+    }
+    Ok(dialect)
 }
 
 fn input() -> Result<Vec<u8>, CliError> {

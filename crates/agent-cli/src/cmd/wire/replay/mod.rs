@@ -34,11 +34,10 @@ struct Row {
 }
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
-    let dialect = dialect(&args.format, args.provider.as_deref())?;
     let mut out = stdout();
     let (mut exchanges, mut mismatches) = (0, 0);
     for file in &args.files {
-        for (position, row) in replay_file(&dialect, file)?.into_iter().enumerate() {
+        for (position, row) in replay_file(args, file)?.into_iter().enumerate() {
             exchanges += 1;
             mismatches += usize::from(!row.mismatches.is_empty());
             let verdict = if row.mismatches.is_empty() { "ok" } else { "MISMATCH" };
@@ -60,10 +59,16 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, CliError> {
     Ok(if mismatches == 0 && exchanges > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn replay_file(dialect: &Dialect, file: &Path) -> Result<Vec<Row>, CliError> {
+fn replay_file(args: &ReplayArgs, file: &Path) -> Result<Vec<Row>, CliError> {
     let mut rows = Vec::new();
     let mut before: Option<(History, Decoded)> = None;
-    for exchange in read_exchanges(file)? {
+    let exchanges = read_exchanges(file)?;
+    let path = exchanges.first().map_or("", |exchange| exchange.request.path.as_str());
+    let dialect = &match &args.format {
+        Some(format) => dialect(format, args.provider.as_deref())?,
+        None => dialect(format_of(path), args.provider.as_deref())?,
+    };
+    for exchange in exchanges {
         let decoded = decode(dialect, &exchange);
         let mut row = Row {
             format: dialect.format,
@@ -93,6 +98,21 @@ fn replay_file(dialect: &Dialect, file: &Path) -> Result<Vec<Row>, CliError> {
     }
     Ok(rows)
 }
+
+/// The format that is spoken at a path; an unknown one is taken for the first of all.
+fn format_of(path: &str) -> &'static str {
+    let path = path.split('?').next().unwrap_or_default();
+    let known = PATHS.iter().find(|(end, _)| path.ends_with(end));
+    known.map_or("anthropic", |(_, format)| format)
+}
+
+const PATHS: [(&str, &str); 5] = [
+    ("/chat/completions", "openai-chat"),
+    ("/responses", "openai-responses"),
+    (":generateContent", "gemini"),
+    (":streamGenerateContent", "gemini"),
+    ("/api/chat", "ollama"),
+];
 
 fn decode(dialect: &Dialect, exchange: &Exchange) -> Decoded {
     let headers: Vec<(String, String)> = exchange.response.headers.clone().into_iter().collect();
@@ -193,5 +213,22 @@ fn against_answer(step: &StepRecord, answer: &Decoded, row: &mut Row) {
             "the client sent {} back as a call of `{}`, not `{}`",
             said.id, sent.name, said.name
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_tells_its_format() {
+        let check = |path: &str, expect: &str| assert_eq!(format_of(path), expect, "{path}");
+        check("/v1/messages", "anthropic");
+        check("/api/v1/chat/completions", "openai-chat");
+        check("/v1/responses?x=1", "openai-responses");
+        check("/v1beta/models/m:streamGenerateContent?alt=sse", "gemini");
+        check("/v1beta/models/m:generateContent", "gemini");
+        check("/api/chat", "ollama");
+        check("", "anthropic");
     }
 }
