@@ -1,4 +1,6 @@
 //! stub doc.
+mod audit;
+mod miss;
 mod plan;
 mod prefix;
 mod request;
@@ -6,6 +8,8 @@ mod rules;
 mod simulator;
 mod tokens;
 
+pub use audit::{Audit, Cause, Divergence, Row, Summary, Suspect, Volatile, suspects};
+pub use miss::{Miss, MissReason, miss};
 pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};
 pub use prefix::PrefixHash;
 pub use request::{Aspect, Block, BlockKind, Format, Level, Request, RequestError, Role};

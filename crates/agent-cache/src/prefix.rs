@@ -108,6 +108,10 @@ impl Chain {
     fn start(request: &Request, rules: &CacheRules) -> Self {
         let mut chain = Self { hash: PrefixHash([0; 32]), level: Level::Tools };
         chain.settings(request, rules, Level::Tools);
+        if rules.tools_whole {
+            let tools = request.blocks.iter().filter(|block| block.kind == BlockKind::Tool);
+            tools.for_each(|tool| chain.mix(&[tool.bytes.as_bytes()]));
+        }
         chain
     }
 

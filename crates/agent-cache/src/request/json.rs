@@ -83,3 +83,8 @@ impl<'de> Deserialize<'de> for Object<'de> {
         deserializer.deserialize_map(Members)
     }
 }
+
+/// The members of an object written as text.
+pub(crate) fn object(json: &str) -> Option<Object<'_>> {
+    raw(json).ok().and_then(Object::read)
+}

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use agent_core::Ttl;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use json::Object;
 use json::raw;
+pub(crate) use json::{Object, object};
 
 /// A request body, read.
 ///

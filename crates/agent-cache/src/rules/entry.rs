@@ -37,6 +37,7 @@ pub(super) struct Entry {
     strips_old_thinking: Option<bool>,
     default_effort: Option<String>,
     settings_first: Option<bool>,
+    tools_whole: Option<bool>,
     #[serde(default)]
     invalidates: BTreeMap<Aspect, Level>,
 }
@@ -112,6 +113,7 @@ impl Entry {
         lay(&mut rules.strips_old_thinking, self.strips_old_thinking);
         lay(&mut rules.default_effort, self.default_effort.clone());
         lay(&mut rules.settings_first, self.settings_first);
+        lay(&mut rules.tools_whole, self.tools_whole);
         rules.invalidates.extend(&self.invalidates);
         rules.sources.push(Source { text: self.source.clone(), as_of: self.as_of.clone() });
     }

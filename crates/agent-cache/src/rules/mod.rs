@@ -76,6 +76,8 @@ pub struct CacheRules {
     pub default_effort: String,
     /// Whether thinking and effort are rendered ahead of the tools. Not published: a knob.
     pub settings_first: bool,
+    /// Whether a change anywhere in the list of tools loses all of it, also what lies ahead of the change.
+    pub tools_whole: bool,
     /// What a changed setting loses: this level and all after it.
     pub invalidates: BTreeMap<Aspect, Level>,
     /// Where the rules come from, with the day.
@@ -189,6 +191,7 @@ impl CacheRules {
             strips_old_thinking: false,
             default_effort: String::new(),
             settings_first: false,
+            tools_whole: false,
             invalidates: BTreeMap::new(),
             sources: Vec::new(),
         }
