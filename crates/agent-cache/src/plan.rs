@@ -220,7 +220,7 @@ fn blocks(message: Message<'_>) -> Vec<Seen> {
             let seen = parts.iter().filter_map(|part| match part {
                 AssistantPart::Reasoning(_) => (!trim.strip_reasoning).then_some(Seen::Unmarkable),
                 AssistantPart::ToolCall(_) => Some(Seen::Call),
-                _ => Some(Seen::Plain),
+                AssistantPart::Text(_) | AssistantPart::Provider(_) | _ => Some(Seen::Plain),
             });
             seen.collect()
         }

@@ -36,7 +36,8 @@ pub(crate) struct Segment {
 impl Request {
     /// The hash at each block that is in the prefix under these rules, with the block's index. Markers are not in it.
     ///
-    /// Thinking bound to its prefix is valid as long as the hash of the block before it stays what it was.
+    /// Thinking bound to its prefix is valid as long as the hash of the block before it, under
+    /// [`CacheRules::without_settings`], stays what it was.
     pub fn prefix_hashes(&self, rules: &CacheRules) -> Vec<(usize, PrefixHash)> {
         let counts = vec![0; self.blocks.len()];
         let prefix = Prefix::counted(self, rules, &counts, 0);

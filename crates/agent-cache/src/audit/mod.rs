@@ -196,7 +196,7 @@ impl Audit {
 
     fn remember(&mut self, request: &Request, prefix: Prefix, rules: &CacheRules, covered: u64) {
         let at = self.earlier.len();
-        for (_, hash) in request.prefix_hashes(&bare(rules)) {
+        for (_, hash) in request.prefix_hashes(&rules.without_settings()) {
             self.begins.insert(hash, at);
         }
         self.earlier.push(Earlier { request: request.clone(), prefix, covered });
@@ -204,7 +204,7 @@ impl Audit {
 
     /// The newest of its conversation, unless that took another branch and an older one goes on in this request.
     fn compared_with(&self, side: Side<'_>, rules: &CacheRules) -> Option<usize> {
-        let hashes = side.request.prefix_hashes(&bare(rules));
+        let hashes = side.request.prefix_hashes(&rules.without_settings());
         let deepest = hashes.iter().rev().find_map(|(_, hash)| self.begins.get(hash)).copied();
         let opening = opening(side.request);
         let newest =
@@ -319,11 +319,6 @@ fn scaled(tokens: u64, simulated: &Usage, usage: &Usage) -> u64 {
 /// The first message, which tells conversations apart.
 fn opening(request: &Request) -> Option<&str> {
     request.level(Level::Messages).next().map(|block| &*block.bytes)
-}
-
-/// Rules under which settings are no part of the prefix.
-fn bare(rules: &CacheRules) -> CacheRules {
-    CacheRules { invalidates: BTreeMap::new(), settings_first: false, tools_whole: false, ..rules.clone() }
 }
 
 /// A loss below one part in so many of what could have been read is framing or rounding.

@@ -199,16 +199,18 @@ impl CacheRules {
 
     /// Seconds an entry lives.
     pub fn seconds(&self, ttl: Ttl) -> u64 {
-        match ttl {
-            Ttl::OneHour => self.long_seconds,
-            _ => self.short_seconds,
-        }
+        if ttl == Ttl::OneHour { self.long_seconds } else { self.short_seconds }
     }
 
     /// The first level that a change of this setting loses; `None` when it loses nothing.
     pub fn loses(&self, aspect: Aspect) -> Option<Level> {
         let early = self.settings_first && matches!(aspect, Aspect::Thinking | Aspect::Effort);
         if early { Some(Level::Tools) } else { self.invalidates.get(&aspect).copied() }
+    }
+
+    /// The same rules for text alone, as if no setting were a part of the prefix: what binds thinking to its place.
+    pub fn without_settings(&self) -> Self {
+        Self { invalidates: BTreeMap::new(), settings_first: false, tools_whole: false, ..self.clone() }
     }
 
     /// Prices that follow from those of input and output, in US dollars for a million tokens, and these multiples.
@@ -309,7 +311,7 @@ mod tests {
         );
         claude.settings_first = true;
         assert_eq!(claude.loses(Aspect::Effort), Some(Level::Tools));
-        assert_eq!(book.rules("bedrock", "claude-opus-5").collapse_runs, false);
+        assert!(!book.rules("bedrock", "claude-opus-5").collapse_runs);
     }
 
     #[test]

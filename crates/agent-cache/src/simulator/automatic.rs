@@ -89,7 +89,7 @@ pub(super) fn longest(
         .then_some(Missed::BelowMinimum { tokens: prefix.total, least: rules.min_tokens });
     for (at, segment) in segments.iter().enumerate() {
         ledger.write(segment.hash, request.ttl, rules, now);
-        ledger.follow(parent(at), &request.blocks[segment.block].bytes, request.ttl, rules, now);
+        ledger.follow(parent(at), segment.hash, &request.blocks[segment.block].bytes);
     }
     let usage = Usage { input: prefix.total - read, cache_read: read, ..Usage::default() };
     let hit = whole.filter(|_| read > 0).map(|at| segments[at].block);

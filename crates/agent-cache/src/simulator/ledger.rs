@@ -15,7 +15,7 @@ use crate::prefix::PrefixHash;
 pub(super) struct Ledger {
     entries: BTreeMap<PrefixHash, Vec<Life>>,
     /// What followed each prefix, for services that also match inside a block.
-    followed: BTreeMap<PrefixHash, Vec<(Arc<str>, Life)>>,
+    followed: BTreeMap<PrefixHash, Vec<(PrefixHash, Arc<str>)>>,
 }
 
 /// What a prefix's entry is like at some time.
@@ -58,35 +58,24 @@ impl Ledger {
     pub(super) fn write(&mut self, hash: PrefixHash, ttl: Ttl, rules: &CacheRules, now: Now) {
         let lives = self.entries.entry(hash).or_default();
         match lives.iter_mut().find(|life| life.ttl == ttl) {
-            // What is or will be readable stays so while it is written again.
-            Some(life) if life.expires > now.at => life.refresh(rules, now),
-            Some(life) => *life = Life::new(ttl, rules, now),
+            Some(life) => life.write(rules, now),
             None => lives.push(Life::new(ttl, rules, now)),
         }
     }
 
-    /// Remembers what followed a prefix.
-    pub(super) fn follow(
-        &mut self,
-        parent: PrefixHash,
-        bytes: &Arc<str>,
-        ttl: Ttl,
-        rules: &CacheRules,
-        now: Now,
-    ) {
+    /// Remembers what followed a prefix, for as long as the entry at its own end lives.
+    pub(super) fn follow(&mut self, parent: PrefixHash, hash: PrefixHash, bytes: &Arc<str>) {
         let children = self.followed.entry(parent).or_default();
-        match children.iter_mut().find(|(known, _)| known == bytes) {
-            Some((_, life)) if life.expires > now.at => life.refresh(rules, now),
-            Some((_, life)) => *life = Life::new(ttl, rules, now),
-            None => children.push((Arc::clone(bytes), Life::new(ttl, rules, now))),
+        if children.iter().all(|(known, _)| *known != hash) {
+            children.push((hash, Arc::clone(bytes)));
         }
     }
 
     /// The most bytes that a live block behind this prefix begins with in common.
     pub(super) fn common_bytes(&self, parent: PrefixHash, bytes: &str, now: Now) -> usize {
         let children = self.followed.get(&parent).map(Vec::as_slice).unwrap_or_default();
-        let live = children.iter().filter(|(_, life)| life.is_live(now));
-        live.map(|(known, _)| common(known, bytes)).max().unwrap_or(0)
+        let live = children.iter().filter(|(hash, _)| self.state(*hash, now) == State::Live);
+        live.map(|(_, known)| common(known, bytes)).max().unwrap_or(0)
     }
 }
 
@@ -94,6 +83,15 @@ impl Life {
     fn new(ttl: Ttl, rules: &CacheRules, now: Now) -> Self {
         let seconds = Duration::from_secs(rules.seconds(ttl));
         Self { ttl, readable: now.readable, expires: now.at + seconds }
+    }
+
+    /// What is or will be readable stays so while it is written again.
+    fn write(&mut self, rules: &CacheRules, now: Now) {
+        if self.expires > now.at {
+            self.refresh(rules, now);
+        } else {
+            *self = Self::new(self.ttl, rules, now);
+        }
     }
 
     fn is_live(&self, now: Now) -> bool {
@@ -106,6 +104,6 @@ impl Life {
     }
 }
 
-pub(crate) fn common(one: &str, other: &str) -> usize {
+fn common(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
 }

@@ -93,11 +93,12 @@ fn check_place(block: &Block) -> Result<(), Refusal> {
     if block.can_carry_mark() {
         return Ok(());
     }
-    let what = match block.kind {
-        BlockKind::Thinking => "thinking blocks",
-        BlockKind::EmptyText => "empty text blocks",
-        BlockKind::DeferredTool => "tools with defer_loading",
-        _ => "this block",
-    };
+    let named = [
+        (BlockKind::Thinking, "thinking blocks"),
+        (BlockKind::EmptyText, "empty text blocks"),
+        (BlockKind::DeferredTool, "tools with defer_loading"),
+    ];
+    let named = named.into_iter().find(|(kind, _)| *kind == block.kind);
+    let what = named.map_or("this block", |(_, what)| what);
     Err(Refusal::NotMarkable { path: block.path.clone(), what })
 }

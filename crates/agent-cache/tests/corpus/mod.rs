@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_cache::{Block, CacheRules, PrefixHash, Request, RuleBook, Simulator, TokenCounter};
+use agent_cache::{Audit, Block, CacheRules, Format, PrefixHash, Request, RuleBook, Simulator, TokenCounter};
 use agent_core::{Ttl, Usage};
 use agent_testkit::{Exchange, corpus_dir, corpus_files, read_exchanges};
 
@@ -157,7 +157,7 @@ fn recorded_reads_and_writes_are_predicted() {
         let asked = messages.filter_map(|exchange| {
             let usage = counted(exchange)?;
             let body = exchange.request.body.as_ref()?;
-            let request = Request::read(body.as_bytes(), Some(agent_cache::Format::Anthropic));
+            let request = Request::read(body.as_bytes(), Some(Format::Anthropic));
             Some((request.unwrap_or_else(|error| panic!("{}: {error}", path.display())), usage))
         });
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -175,4 +175,35 @@ fn recorded_reads_and_writes_are_predicted() {
     tally.wrong.iter().for_each(|line| println!("wrong: {line}"));
     assert!(tally.marked > 50 && tally.exact * 100 >= tally.marked * 95, "{tally:?}");
     assert!(tally.too_much.is_empty(), "a read that did not happen was predicted: {:?}", tally.too_much);
+}
+
+/// Every recorded body is read, and an audit of its file ends. Which format it is in is found from the body alone.
+#[test]
+fn recorded_bodies_of_all_vendors_are_read() {
+    let Some(folder) = corpus_dir() else { return };
+    let mut read = BTreeMap::<String, usize>::new();
+    for (vendor, end, format) in [
+        ("anthropic", "/messages", Format::Anthropic),
+        ("openai", "/chat/completions", Format::OpenaiChat),
+        ("openai", "/responses", Format::OpenaiResponses),
+        ("mistral", "/chat/completions", Format::OpenaiChat),
+        ("deepseek", "/chat/completions", Format::OpenaiChat),
+        ("xai", "/responses", Format::OpenaiResponses),
+    ] {
+        for path in corpus_files(&folder.join("recorded/exchanges").join(vendor), "jsonl").unwrap() {
+            let mut audit = Audit::new(Simulator::new(RuleBook::builtin(), vendor), None);
+            for exchange in read_exchanges(&path).unwrap() {
+                let ours = exchange.request.path.ends_with(end) && exchange.request.method == "POST";
+                let Some(body) = exchange.request.body.filter(|_| ours) else { continue };
+                let request = Request::read(body.as_bytes(), None);
+                let request = request.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                assert_eq!(request.format, format, "{}", path.display());
+                assert!(!request.blocks.is_empty(), "{}", path.display());
+                audit.step(&request, None, None);
+                *read.entry(format!("{vendor} {format:?}")).or_default() += 1;
+            }
+        }
+    }
+    println!("bodies read: {read:?}");
+    assert_eq!(read.len(), 6, "{read:?}");
 }

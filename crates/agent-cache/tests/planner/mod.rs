@@ -110,10 +110,8 @@ fn never_misses(provider: &str, steps: &[Added], stable: Ttl) -> Result<(), Test
         prop_assert_eq!(outcome.usage.cache_read, covered, "request {} reads what was left", at + 1);
         prop_assert_eq!(outcome.missed, None);
         covered = outcome.covered;
-        let entries = marks.iter().filter_map(|mark| match mark.at {
-            MarkPoint::Entry(id) => Some(id),
-            _ => None,
-        });
+        let entry = |mark: &Mark| if let MarkPoint::Entry(id) = mark.at { Some(id) } else { None };
+        let entries = marks.iter().filter_map(entry);
         // What a process that takes over knows: where the last request ended.
         written = entries.max().into_iter().collect();
     }
@@ -121,7 +119,7 @@ fn never_misses(provider: &str, steps: &[Added], stable: Ttl) -> Result<(), Test
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
     fn a_loop_never_misses_on_the_claude_api(steps in prop::collection::vec(added(), 1..12), long: bool) {
@@ -185,4 +183,28 @@ fn the_ideal_loop_reads_nearly_all_and_costs_the_optimum() {
     assert!(audit.summary().causes.is_empty() && audit.summary().lost == 0);
     let plain = Usage { input: paid.total_input(), ..Usage::default() };
     assert!(prices.cost(&plain) / prices.cost(&paid) > 6.0, "and a sixth of no cache at all");
+}
+
+#[test]
+fn after_a_compaction_the_stable_start_is_read_and_the_summary_is_kept() {
+    let mut cache = simulator("anthropic");
+    let base = agent_loop(0);
+    let lifetimes = Lifetimes { stable: Ttl::OneHour, tail: Ttl::FiveMinutes };
+    let mut ask = |talk: &Conversation, written: &[EntryId]| {
+        let shape = Shape { tools: true, system: true, pieces: &talk.pieces, written, lifetimes };
+        let marks = plan(&PROFILE, &shape);
+        let usage = cache.ask(&talk.marked(&base, &marks).request(), Duration::ZERO).unwrap().usage;
+        (usage.cache_read, usage.cache_write_1h, usage.cache_write_5m)
+    };
+    let mut talk = Conversation::default();
+    talk.add(&Added::User(30), true);
+    assert_eq!(ask(&talk, &[]), (0, 19_900, 1_500));
+    // A summary stands for what was said, and the user goes on.
+    let mut compacted = Conversation::default();
+    compacted.add(&Added::User(2), true);
+    compacted.pieces[0].compacted = true;
+    compacted.add(&Added::User(25), true);
+    assert_eq!(ask(&compacted, &[EntryId::at(0)]), (19_900, 100, 1_250));
+    compacted.add(&Added::Step { texts: 1, calls: 40, thinks: true }, true);
+    assert_eq!(ask(&compacted, &[EntryId::at(1)]), (21_250, 0, 50 + 800 + 30 + 800));
 }
