@@ -7,6 +7,8 @@ mod corpus;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod encoded;
+#[cfg(test)]
 mod planner;
 #[cfg(test)]
 mod support;

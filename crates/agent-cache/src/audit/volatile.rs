@@ -191,7 +191,8 @@ fn token(text: &str) -> Option<usize> {
 }
 
 fn path(text: &str) -> Option<usize> {
-    PATHS.iter().find_map(|start| text.find(start))
+    let windows = text.find("\\users\\");
+    windows.or_else(|| ROOTS.iter().find_map(|root| text.find(&format!("/{root}/"))))
 }
 
 fn is_hex(word: &str) -> bool {
@@ -226,8 +227,8 @@ const MONTHS: &[&str] = &[
     "dec",
 ];
 const UNITS: &[&str] = &["second", "sec", "minute", "min", "hour", "day", "week", "month"];
-const PATHS: &[&str] =
-    &["/tmp/", "/var/folders/", "/home/", "/users/", "\\users\\", "/private/", "/workspace/"];
+/// Folders at the root of a path that belong to one machine, one user or one run.
+const ROOTS: &[&str] = &["home", "private", "tmp", "users", "var/folders", "workspace"];
 
 #[cfg(test)]
 mod tests {
