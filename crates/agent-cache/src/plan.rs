@@ -77,21 +77,22 @@ pub fn plan(profile: &CacheProfile, shape: &Shape<'_>) -> Vec<Mark> {
     let tail = ends.last().copied();
     let compacted = ends.iter().rfind(|end| end.compacted).copied();
     let bridge = bridge(shape, &ends, compacted, u32::from(*lookback));
-    let entry = |end: End| (MarkPoint::Entry(end.entry), end.compacted);
-    let system = shape.system.then_some((MarkPoint::System, true));
-    let tools = shape.tools.then_some((MarkPoint::Tools, true));
+    let entry =
+        |end: End| Point { at: MarkPoint::Entry(end.entry), order: end.position + 2, stable: end.compacted };
+    let system = shape.system.then_some(Point { at: MarkPoint::System, order: 1, stable: true });
+    let tools = shape.tools.then_some(Point { at: MarkPoint::Tools, order: 0, stable: true });
     let wanted = [tail.map(entry), bridge.map(entry), system.or(tools), compacted.map(entry), tools];
-    let mut chosen: Vec<(MarkPoint, bool)> = Vec::new();
+    let mut chosen: Vec<Point> = Vec::new();
     for point in wanted.into_iter().flatten() {
-        if chosen.len() < usize::from(*max_marks) && chosen.iter().all(|(known, _)| *known != point.0) {
+        if chosen.len() < usize::from(*max_marks) && chosen.iter().all(|known| known.at != point.at) {
             chosen.push(point);
         }
     }
-    chosen.sort_by_key(|(point, _)| order(*point));
+    // A summary is a younger entry than those it keeps, and stands ahead of them: ids are no order.
+    chosen.sort_by_key(|point| point.order);
     let Lifetimes { stable, tail } = shape.lifetimes;
-    let ttl = |is_stable| if is_stable { stable.max(tail) } else { tail };
-    // A compacted piece at the tail still rolls: the next request may have more behind it.
-    chosen.into_iter().map(|(at, is_stable)| Mark { at, ttl: ttl(is_stable) }).collect()
+    let ttl = |point: &Point| if point.stable { stable.max(tail) } else { tail };
+    chosen.iter().map(|point| Mark { at: point.at, ttl: ttl(point) }).collect()
 }
 
 /// The conversation's pieces, counted as a provider counts positions; `collapse_runs` as in
@@ -122,18 +123,31 @@ pub fn pieces(view: HistoryView<'_>, collapse_runs: bool) -> Vec<Piece> {
 ///
 /// It follows from the history alone, so that a process that takes a session up plans what the one before planned.
 pub fn last_mark(view: HistoryView<'_>) -> Option<EntryId> {
-    let mut before = None;
-    let mut found = None;
+    // What was sent before a boundary reads otherwise now.
+    let boundary = view.entries().iter().rposition(|entry| matches!(entry, Entry::Boundary(_)));
+    let (mut before, mut found) = (None, None);
     for rendered in view.rendered() {
-        if let Rendered::Entry { entry: Entry::Step(_), .. } = rendered {
-            found = before.or(found);
-        }
         match rendered {
-            Rendered::Entry { id, .. } | Rendered::Summary { id, .. } => before = Some(id),
+            Rendered::Entry { id, entry, .. } => {
+                let is_answer =
+                    matches!(entry, Entry::Step(_)) && boundary.is_none_or(|at| id.position() > at);
+                found = if is_answer { before.or(found) } else { found };
+                before = Some(id);
+            }
+            Rendered::Summary { id, .. } => before = Some(id),
             Rendered::Continue => {}
         }
     }
     found
+}
+
+/// A place for a marker.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    at: MarkPoint,
+    /// In the order of the prompt.
+    order: u32,
+    stable: bool,
 }
 
 /// The last block of a piece that can carry a marker.
@@ -164,16 +178,6 @@ fn bridge(shape: &Shape<'_>, ends: &[End], compacted: Option<End>, lookback: u32
     let sees = |from: End| from.position >= written.position && from.position - written.position < lookback;
     let others = [ends.last().copied(), compacted];
     (!others.into_iter().flatten().any(sees)).then_some(written)
-}
-
-fn order(point: MarkPoint) -> (u8, usize) {
-    match point {
-        MarkPoint::Tools => (0, 0),
-        MarkPoint::System => (1, 0),
-        MarkPoint::Entry(id) => (2, id.position()),
-        // A point that is not known here is behind everything else.
-        _ => (3, 0),
-    }
 }
 
 /// Positions of a piece.
@@ -316,6 +320,7 @@ mod tests {
             strip_reasoning: true,
         };
         history.push(Entry::Boundary(rewrite)).unwrap();
+        assert_eq!(last_mark(history.view()), None, "the boundary rewrote what was marked");
         let counted = pieces(history.view(), true);
         // The marker text and the summary, and words to go on that no marker can name.
         assert_eq!(counted, [Piece { entry: EntryId::at(2), positions: 2, behind: 1, compacted: true }]);

@@ -11,7 +11,7 @@ use agent_core::{Prices, Usage};
 use serde::Serialize;
 
 use crate::prefix::{Prefix, PrefixHash};
-use crate::{CacheRules, Level, Miss, Missed, Outcome, Request, Scheme, Simulator, miss};
+use crate::{CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
 pub use volatile::{Suspect, Volatile, suspects};
@@ -102,6 +102,7 @@ pub struct Summary {
 
 #[derive(Debug)]
 struct Earlier {
+    step: usize,
     request: Request,
     prefix: Prefix,
     /// Tokens up to the end of what it left in the cache.
@@ -131,42 +132,19 @@ impl Audit {
         let asked = self.simulator.ask(request, self.at);
         let side = Side { request, prefix: &prefix };
         let before = self.compared_with(side, &rules);
-        let simulated = match &asked {
-            Ok(outcome) => outcome.usage.clone(),
-            Err(_) => Usage { input: prefix.total, ..Usage::default() },
-        };
+        let simulated = asked.as_ref().map(|outcome| outcome.usage.clone()).unwrap_or_default();
         let usage = reported.cloned().unwrap_or_else(|| simulated.clone());
-        let found = before.map(|at| self.found(side, at, &rules, asked.as_ref().ok()));
-        let Found { mut divergence, shared_bytes, common, expected, miss } = found.unwrap_or_default();
-        let read = scaled(expected, &simulated, &usage);
-        let mut lost = read.saturating_sub(usage.cache_read);
-        match &asked {
-            Err(refusal) => {
-                let (cause, path) = Cause::of_refusal(refusal);
-                divergence = Some(Divergence::new(path, cause));
-            }
-            Ok(outcome) if divergence.is_none() && lost.saturating_mul(NOISE) > read => {
-                divergence = Some(self.unread(side, before, outcome, &usage));
-            }
-            Ok(_) if lost == 0 && expected > 0 => {
-                divergence = divergence.map(Divergence::passing_if_in_messages);
-            }
-            Ok(_) => {}
-        }
-        let is_fault = divergence.as_ref().is_some_and(|found| found.cause.is_fault());
-        if !is_fault {
-            lost = 0;
-        }
-        self.sum(&usage, lost, scaled(common, &simulated, &usage), divergence.as_ref());
+        let found = before.map(|at| self.found(side, at, &rules)).unwrap_or_default();
+        let found = found.scaled(&simulated, &usage);
+        let Found { divergence, shared_bytes, common, lost, miss, .. } =
+            self.judged(found, (side, before), &asked, &usage);
+        self.sum(&usage, lost, common, divergence.as_ref());
         let (cost, lost_cost) = self.costs(&usage, lost);
-        let first =
-            before.is_none() || divergence.as_ref().is_some_and(|it| it.cause == Cause::NewConversation);
-        if before.is_none() && !self.earlier.is_empty() && divergence.is_none() {
-            divergence = Some(Divergence::new("tools", Cause::Unrelated));
-        }
+        let is_new = |found: &Divergence| matches!(found.cause, Cause::NewConversation | Cause::Unrelated);
+        let first = self.earlier.is_empty() || divergence.as_ref().is_some_and(is_new);
         let row = Row {
-            step: self.earlier.len() + 1,
-            compared_with: before.map(|at| at + 1),
+            step: self.summary.steps,
+            compared_with: before.map(|at| self.earlier[at].step),
             tools_hash: request.level_hash(Level::Tools),
             system_hash: request.level_hash(Level::System),
             bytes: request.blocks.iter().map(|block| block.bytes.len() as u64).sum(),
@@ -180,7 +158,10 @@ impl Audit {
             miss,
             suspects: if first { suspects(request) } else { Vec::new() },
         };
-        self.remember(request, prefix, &rules, asked.map_or(0, |outcome| outcome.covered));
+        // A refused request left nothing, and its repaired successor goes on from the one before it.
+        if let Ok(outcome) = asked {
+            self.remember(request, prefix, &rules, outcome.covered);
+        }
         row
     }
 
@@ -199,7 +180,7 @@ impl Audit {
         for (_, hash) in request.prefix_hashes(&rules.without_settings()) {
             self.begins.insert(hash, at);
         }
-        self.earlier.push(Earlier { request: request.clone(), prefix, covered });
+        self.earlier.push(Earlier { step: self.summary.steps, request: request.clone(), prefix, covered });
     }
 
     /// The newest of its conversation, unless that took another branch and an older one goes on in this request.
@@ -219,7 +200,7 @@ impl Audit {
     }
 
     /// Compares with an earlier request, byte by byte and in what it left in the cache.
-    fn found(&self, side: Side<'_>, at: usize, rules: &CacheRules, asked: Option<&Outcome>) -> Found {
+    fn found(&self, side: Side<'_>, at: usize, rules: &CacheRules) -> Found {
         let earlier = &self.earlier[at];
         let divergence = first_difference(earlier.side(), side, rules);
         let (blocks, shared_bytes) = shared(earlier.side(), side);
@@ -230,9 +211,39 @@ impl Audit {
             // Nothing diverged: all that was sent could have been read.
             None => common,
         };
-        let expected = if rules.scheme == Scheme::None || asked.is_none() { 0 } else { expected };
+        let expected = if rules.scheme == Scheme::None { 0 } else { expected };
         let miss = miss(&earlier.request, side.request, rules);
-        Found { divergence, shared_bytes, common, expected, miss }
+        Found { divergence, shared_bytes, common, expected, miss, lost: 0 }
+    }
+
+    /// Adds what the simulation says: refusals, prefixes that held and were not read, and what was lost.
+    fn judged(
+        &self,
+        found: Found,
+        (side, before): (Side<'_>, Option<usize>),
+        asked: &Result<Outcome, Refusal>,
+        usage: &Usage,
+    ) -> Found {
+        let outcome = match asked {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                let (cause, path) = Cause::of_refusal(refusal);
+                return Found { divergence: Some(Divergence::new(path, cause)), ..found };
+            }
+        };
+        let lost = found.expected.saturating_sub(usage.cache_read);
+        let divergence = match found.divergence {
+            None if before.is_none() && !self.earlier.is_empty() => {
+                Some(Divergence::new("tools", Cause::Unrelated))
+            }
+            None if lost.saturating_mul(NOISE) > found.expected => {
+                Some(self.unread(side, before, outcome, usage))
+            }
+            Some(differs) if lost == 0 && found.expected > 0 => Some(differs.passing_if_in_messages()),
+            other => other,
+        };
+        let is_fault = divergence.as_ref().is_some_and(|found| found.cause.is_fault());
+        Found { divergence, lost: if is_fault { lost } else { 0 }, ..found }
     }
 
     /// Why a prefix that held was not read.
@@ -298,7 +309,16 @@ struct Found {
     common: u64,
     /// Tokens that an intact prefix would have read.
     expected: u64,
+    lost: u64,
     miss: Option<Miss>,
+}
+
+impl Found {
+    /// In the measure of what the provider counted.
+    fn scaled(self, simulated: &Usage, usage: &Usage) -> Self {
+        let scaled = |tokens| scaled(tokens, simulated, usage);
+        Self { common: scaled(self.common), expected: scaled(self.expected), ..self }
+    }
 }
 
 impl Earlier {

@@ -223,6 +223,16 @@ fn markers_in_the_wrong_place() {
         parts.mark_tail();
     };
     check_marked(five, "messages[10].content[0]", Cause::TooManyMarks);
+    // What is asked again with fewer markers goes on from the request before.
+    let mut again = [good_loop(1), good_loop(2), good_loop(2)];
+    for at in [0, 2, 3] {
+        let block = &mut again[1].messages[at].1[0];
+        *block = marked(block, "5m");
+    }
+    let rows = audit(&again);
+    let cause = rows[1].divergence.as_ref().map(|found| found.cause);
+    assert_eq!((cause, rows[1].usage.total_input()), (Some(Cause::TooManyMarks), 0));
+    assert_eq!((rows[2].compared_with, &rows[2].divergence, rows[2].lost), (Some(1), &None, 0));
     let late_hour = |_: usize, parts: &mut Parts| {
         mark_system(parts);
         parts.messages[0].1[0] = marked(&parts.messages[0].1[0], "1h");

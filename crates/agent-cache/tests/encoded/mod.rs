@@ -166,6 +166,14 @@ proptest! {
     }
 }
 
+#[test]
+fn a_summary_stands_ahead_of_the_older_entries_it_keeps() {
+    let step = |calls| Next::Step { thinks: false, speaks: true, calls };
+    for collapse in [true, false] {
+        play(&[step(10), Next::Summary(2), step(0), step(30), step(0)], collapse).unwrap();
+    }
+}
+
 const MODEL: &str = "claude-sonnet-4-6";
 
 /// Bedrock's minimum, lowered so that short sessions are kept.
