@@ -91,7 +91,9 @@ pub fn plan(profile: &CacheProfile, shape: &Shape<'_>) -> Vec<Mark> {
     // A summary is a younger entry than those it keeps, and stands ahead of them: ids are no order.
     chosen.sort_by_key(|point| point.order);
     let Lifetimes { stable, tail } = shape.lifetimes;
-    let ttl = |point: &Point| if point.stable { stable.max(tail) } else { tail };
+    // What lies ahead of something stable lives as long.
+    let reach = chosen.iter().filter(|point| point.stable).map(|point| point.order).max();
+    let ttl = |point: &Point| if Some(point.order) <= reach { stable.max(tail) } else { tail };
     chosen.iter().map(|point| Mark { at: point.at, ttl: ttl(point) }).collect()
 }
 
@@ -300,7 +302,24 @@ mod tests {
         check_with(&MARKED, long, "T S c1 2", "Th Sh 0h 1");
         let odd = Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::OneHour };
         check_with(&MARKED, odd, "T S c1 2", "Th Sh 0h 1h");
+        check_with(&MARKED, long, "T S c1 *2 c30", "Th Sh 1h 2h");
         check_with(&CacheProfile::Automatic, SHORT, "T S 1", "");
+    }
+
+    #[test]
+    fn a_summary_is_a_younger_entry_and_stands_first() {
+        let piece = |at, compacted| Piece { entry: EntryId::at(at), positions: 2, behind: 0, compacted };
+        let lifetimes = Lifetimes { stable: Ttl::OneHour, tail: Ttl::FiveMinutes };
+        let pieces = [piece(9, true), piece(7, false), piece(8, false)];
+        let shape = Shape { tools: false, system: true, pieces: &pieces, written: &[], lifetimes };
+        let mark = |at, ttl| Mark { at, ttl };
+        let entry = |at| MarkPoint::Entry(EntryId::at(at));
+        let expect = [
+            mark(MarkPoint::System, Ttl::OneHour),
+            mark(entry(9), Ttl::OneHour),
+            mark(entry(8), Ttl::FiveMinutes),
+        ];
+        assert_eq!(plan(&MARKED, &shape), expect);
     }
 
     #[test]
