@@ -96,7 +96,12 @@ fn model(args: &RunArgs, data: &Path, key: Option<String>) -> Result<HttpModel, 
         Some(key) => ApiKey::new(key),
         None if is_loopback(config.base_url()) => ApiKey::new(LOCAL_KEY),
         None if config.vendor.key_env.is_empty() => ApiKey::default(),
-        None => return Err(CliError::NoKey { names: config.vendor.key_env }),
+        None => {
+            let names = config.vendor.key_env.clone();
+            // An address that is none is the first thing to mend: the right one may need no key.
+            HttpModel::new(config)?;
+            return Err(CliError::NoKey { names });
+        }
     };
     Ok(HttpModel::new(config)?)
 }

@@ -72,7 +72,7 @@ pub(crate) enum CliError {
     Header { given: String },
     #[error("standard input is not {{\"chunks_hex\": [\"…\"], \"end\": \"eof\"}}: {cause}")]
     Chunks { cause: serde_json::Error },
-    #[error("chunk {position} is not hexadecimal")]
+    #[error("chunk {position} is not hexadecimal; write two digits for each byte")]
     Hex { position: usize },
     #[error(transparent)]
     Corpus(#[from] agent_testkit::CorpusError),

@@ -6,7 +6,11 @@
 //! **This crate knows** how a provider's requests and answers look on the wire, how its errors are told apart, and
 //! which bytes of a request must never change again once they were sent.
 //!
-//! **It never knows** what a tool does, what a session is, or when to try again.
+//! **It never knows** what a tool does, what a session is, or when to try again (`RetryPolicy` of `agent-harness`).
+//!
+//! To change what it knows: a format is a folder of `wire/`; how a service differs from Chat Completions is a line of
+//! `wire/openai_chat/quirks.rs`, where it lives and takes its key a row of `vendor.rs`; a model is an entry of `models/`;
+//! a failure is told by `classify/table.rs` and proven by a line of `fixtures/errors/vendors.jsonl`.
 //!
 //! ```
 //! use agent_core::{FinishKind, ResponseBuilder};

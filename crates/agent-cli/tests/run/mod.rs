@@ -124,6 +124,7 @@ async fn commands_that_cannot_be_carried_out() {
     };
     insta::assert_snapshot!(check(&["run", "go"]).await, @r#"Some(2) agent: no API key: looked for ANTHROPIC_API_KEY in the environment. Set it, or run `agent demo`, which needs no key and no network, or use a local server: `agent run --model ollama/NAME "…"`, with llamacpp, vllm or lmstudio in place of ollama for those"#);
     insta::assert_snapshot!(check(&["run", " "]).await, @"Some(2) agent: the message is blank; say what the agent is to do");
+    insta::assert_snapshot!(check(&["run", "go", "--base-url", "127.0.0.1:9"]).await, @r#"Some(2) agent: "127.0.0.1:9" is not a web address; write it like https://api.anthropic.com"#);
     insta::assert_snapshot!(check(&["run", "go", "--model", "gpt"]).await, @r#"Some(2) agent: "gpt" names no model of a provider that is known: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: anthropic, openai, openai-chat, gemini, deepseek, groq, mistral, openrouter, xai, ollama, ollama-chat, llamacpp, vllm, lmstudio"#);
     insta::assert_snapshot!(check(&["run", "go", "--session", "../x", "--base-url", "http://127.0.0.1:9"]).await, @r#"Some(2) agent: "../x" is not a session id: use 1 to 128 letters, digits, '.', '_' or '-', not beginning with a dot"#);
     insta::assert_snapshot!(check(&["run", "go", "--base-url", "http://127.0.0.1:9", "--ask", "prompt"]).await, @"Some(2) agent: --ask prompt needs a terminal on standard input; use --ask deny or --ask allow");

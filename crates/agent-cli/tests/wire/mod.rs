@@ -81,7 +81,7 @@ async fn decode_refuses_what_it_cannot_do() {
     insta::assert_snapshot!(check(&["--format", "cobol"], "").await, @r#"Some(2) agent: format "cobol" is not known; known: anthropic, openai-chat, openai-responses, gemini, ollama"#);
     insta::assert_snapshot!(check(&["--format", "anthropic", "--header", "nonsense"], "").await, @r#"Some(2) agent: header "nonsense" has no colon; write it as 'name: value'"#);
     insta::assert_snapshot!(check(&["--format", "anthropic", "--chunks"], "[]").await, @r#"Some(2) agent: standard input is not {"chunks_hex": ["…"], "end": "eof"}: invalid length 0, expected struct Chunks with 1 element at line 1 column 2"#);
-    insta::assert_snapshot!(check(&["--format", "anthropic", "--chunks"], r#"{"chunks_hex":["00","0x"]}"#).await, @"Some(2) agent: chunk 1 is not hexadecimal");
+    insta::assert_snapshot!(check(&["--format", "anthropic", "--chunks"], r#"{"chunks_hex":["00","0x"]}"#).await, @"Some(2) agent: chunk 1 is not hexadecimal; write two digits for each byte");
 }
 
 #[tokio::test]
