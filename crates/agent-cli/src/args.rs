@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// Look at what goes over the wire to a provider
     Wire(WireArgs),
+    /// Find out why prompts are paid for again
+    Cache(CacheArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -126,6 +128,30 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// Print the stored events as JSON Lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct CacheArgs {
+    #[command(subcommand)]
+    pub(crate) command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Hold the requests of an agent, one JSON object a line, against each other as a prompt cache does
+    Audit(AuditArgs),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct AuditArgs {
+    /// Request bodies (Anthropic Messages, OpenAI Chat Completions or Responses), or recorded exchanges, one a line
+    pub(crate) file: PathBuf,
+    /// Whose cache rules count; default those of the format's inventor
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// Print one JSON object for each request, and a last one with the sums
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -64,6 +64,13 @@ pub(crate) enum CliError {
     Format { given: String, known: String },
     #[error("the input names no model, and its format has no place for one; pass --model NAME")]
     NoModel,
+    #[error(
+        "{}:{line}: {cause}; a line is the body of a request, or {{\"request\": BODY, \"at\": SECONDS, \"usage\": {{…}}}}, or a recorded exchange",
+        path.display()
+    )]
+    Audit { path: PathBuf, line: usize, cause: String },
+    #[error("{} holds no request; give a file with the body of a request a line", path.display())]
+    NothingToAudit { path: PathBuf },
     #[error(transparent)]
     Transcript(#[from] agent_providers::TranscriptError),
     #[error(transparent)]
@@ -103,6 +110,8 @@ impl CliError {
             | Self::OtherWorkspace { .. }
             | Self::Format { .. }
             | Self::NoModel
+            | Self::Audit { .. }
+            | Self::NothingToAudit { .. }
             | Self::Transcript(_)
             | Self::Import(_)
             | Self::Header { .. }

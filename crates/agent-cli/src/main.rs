@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command, RunArgs, SessionsCommand, WireCommand};
+use crate::args::{Args, CacheCommand, Command, RunArgs, SessionsCommand, WireCommand};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
@@ -45,6 +45,9 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         Command::Sessions(args) => match args.command {
             SessionsCommand::List(args) => cmd::sessions::list(args).await,
             SessionsCommand::Show(args) => cmd::sessions::show(args).await,
+        },
+        Command::Cache(args) => match args.command {
+            CacheCommand::Audit(args) => cmd::cache::audit(&args),
         },
         Command::Wire(args) => match args.command {
             WireCommand::Decode(args) => cmd::wire::decode::decode(&args),

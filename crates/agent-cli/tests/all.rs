@@ -7,6 +7,7 @@
     reason = "helpers fail as the tests they serve do"
 )]
 
+mod cache;
 mod crash;
 mod demo;
 mod models;

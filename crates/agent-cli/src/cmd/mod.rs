@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod cache;
 pub(crate) mod demo;
 pub(crate) mod run;
 pub(crate) mod sessions;

@@ -1,0 +1,157 @@
+//! `agent cache audit`: requests of any agent, held against each other as a prompt cache would.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agent_cache::{Audit, Format, Request, Row, RuleBook, Simulator, Summary};
+use agent_core::{Prices, RawJson, Usage};
+use agent_providers::{Catalog, Dialect, ResponseHead, WireFormat, decode_response};
+use agent_testkit::Exchange;
+use serde::Deserialize;
+
+use crate::args::AuditArgs;
+use crate::env;
+use crate::error::CliError;
+use crate::show::plain;
+
+/// A line of the file that is no bare body: a body with what is known besides.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    request: RawJson,
+    /// Seconds, from any beginning.
+    #[serde(default)]
+    at: Option<f64>,
+    #[serde(default)]
+    usage: Option<Usage>,
+}
+
+/// A request to look at.
+struct Asked {
+    body: Vec<u8>,
+    at: Option<Duration>,
+    usage: Option<Usage>,
+}
+
+pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
+    let path = &args.file;
+    #[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
+    let text = std::fs::read_to_string(path).map_err(|cause| CliError::File { path: path.clone(), cause })?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut audit: Option<Audit> = None;
+    let mut out = stdout();
+    for (number, line) in lines {
+        let bad = |cause: String| CliError::Audit { path: path.clone(), line: number + 1, cause };
+        let asked = asked(line).map_err(&bad)?;
+        let request = Request::read(&asked.body, None).map_err(|error| bad(error.to_string()))?;
+        let audit = audit.get_or_insert_with(|| begin(&request, args.provider.as_deref()));
+        let row = audit.step(&request, asked.at, asked.usage.as_ref());
+        if args.json {
+            writeln!(out, "{}", serde_json::to_string(&row)?)?;
+        } else {
+            show(&row)?;
+        }
+    }
+    let audit = audit.ok_or_else(|| CliError::NothingToAudit { path: path.clone() })?;
+    let summary = audit.summary();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(summary)?)?;
+    } else {
+        show_summary(summary, &audit)?;
+    }
+    Ok(if summary.causes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// An audit by the rules of the first request's provider, with the prices of its model where they are known.
+fn begin(request: &Request, provider: Option<&str>) -> Audit {
+    let (rules, tag) = match request.format {
+        Format::Anthropic => ("anthropic", "anthropic"),
+        Format::OpenaiChat => ("openai", "openai-chat"),
+        Format::OpenaiResponses => ("openai", "openai-responses"),
+        _ => ("", ""),
+    };
+    let provider = provider.unwrap_or(rules);
+    let prices: Option<Prices> = Catalog::builtin().profile(tag, &request.model).prices;
+    Audit::new(Simulator::new(RuleBook::builtin(), provider), prices)
+}
+
+/// What a line holds: a recorded exchange, a body with a time or usage, or a body.
+fn asked(line: &str) -> Result<Asked, String> {
+    if let Ok(exchange) = serde_json::from_str::<Exchange>(line) {
+        let body = exchange.request.body.clone().unwrap_or_default().into_bytes();
+        return Ok(Asked { body, at: None, usage: usage_of(&exchange) });
+    }
+    match serde_json::from_str::<Line>(line) {
+        Ok(Line { request, at, usage }) => {
+            let at =
+                at.map(Duration::try_from_secs_f64).transpose().map_err(|error| format!("at: {error}"))?;
+            Ok(Asked { body: request.get().as_bytes().to_vec(), at, usage })
+        }
+        Err(_) => Ok(Asked { body: line.as_bytes().to_vec(), at: None, usage: None }),
+    }
+}
+
+/// What the provider counted in a recorded answer.
+fn usage_of(exchange: &Exchange) -> Option<Usage> {
+    let format = match Request::read(exchange.request.body.as_deref()?.as_bytes(), None).ok()?.format {
+        Format::Anthropic => WireFormat::Anthropic,
+        Format::OpenaiChat => WireFormat::OpenAiChat,
+        Format::OpenaiResponses => WireFormat::OpenAiResponses,
+        _ => return None,
+    };
+    let head = ResponseHead { status: Some(exchange.response.status), headers: &[], now: env::now() };
+    let decoded = decode_response(&Dialect::from(format), &[&exchange.response.body[..]], &head);
+    decoded.usage.raw.is_some().then_some(decoded.usage)
+}
+
+fn show(row: &Row) -> Result<(), CliError> {
+    let Row { step, usage, shared_bytes, bytes, .. } = row;
+    let source = if row.reported { "counted" } else { "simulated" };
+    let mut out = stdout();
+    writeln!(
+        out,
+        "{step:>4}  tools {} system {}  {shared_bytes} of {bytes} bytes shared  read {} written {} new {} ({source})",
+        row.tools_hash,
+        row.system_hash,
+        usage.cache_read,
+        usage.cache_write(),
+        usage.input
+    )?;
+    for suspect in &row.suspects {
+        let kind = serde_json::to_string(&suspect.looks_like)?;
+        let kind = kind.trim_matches('"');
+        writeln!(out, "      suspect: {} holds a {kind}: {}", suspect.path, plain(&suspect.excerpt))?;
+    }
+    if let Some(found) = &row.divergence {
+        let cause = serde_json::to_string(&found.cause)?;
+        let cost = row.lost_cost.map(|dollars| format!(", ${dollars:.4}")).unwrap_or_default();
+        writeln!(out, "      {} at {}: {} tokens lost{cost}", cause.trim_matches('"'), found.path, row.lost)?;
+        if !found.before.is_empty() || !found.after.is_empty() {
+            writeln!(
+                out,
+                "        before: {}\n        after:  {}",
+                plain(&found.before),
+                plain(&found.after)
+            )?;
+        }
+        writeln!(out, "        {}", plain(&found.advice))?;
+    }
+    Ok(())
+}
+
+fn show_summary(summary: &Summary, audit: &Audit) -> Result<(), CliError> {
+    let rate =
+        |usage: &Usage| usage.hit_rate().map_or("-".to_owned(), |rate| format!("{:.1}%", rate * 100.0));
+    let (hit, best) = (rate(&summary.usage), rate(&summary.ideal));
+    let cost = match (audit.cost(&summary.usage), audit.cost(&summary.ideal)) {
+        (Some(paid), Some(ideal)) => format!("; input ${paid:.4}, at best ${ideal:.4}"),
+        (Some(_) | None, _) => String::new(),
+    };
+    let Summary { steps, lost, .. } = summary;
+    writeln!(
+        stdout(),
+        "{steps} requests: {hit} of the input read from the cache, at best {best}; {lost} tokens lost{cost}"
+    )?;
+    Ok(())
+}

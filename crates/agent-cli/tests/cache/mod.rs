@@ -1,0 +1,76 @@
+//! `agent cache audit`.
+
+use crate::support::{Home, Output, json_lines};
+
+const RULES: &str = "Answer in one sentence. Read before you write. ";
+
+/// A request body of an agent whose system prompt begins with these words and whose tools stand in this order.
+fn body(begin: &str, tools: [&str; 2]) -> String {
+    let tools = tools.map(|name| format!(r#"{{"name":"{name}","input_schema":{{}}}}"#)).join(",");
+    let system = format!("{begin}{}", RULES.repeat(150));
+    format!(
+        r#"{{"model":"claude-opus-5-5","max_tokens":9,"tools":[{tools}],"system":[{{"type":"text","text":"{system}","cache_control":{{"type":"ephemeral"}}}}],"messages":[{{"role":"user","content":"Hi"}}]}}"#
+    )
+}
+
+async fn audit(lines: &[String], args: &[&str]) -> Output {
+    let home = Home::new();
+    let file = home.work().join("requests.jsonl");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    home.agent(&[&["cache", "audit", file.to_str().unwrap()], args].concat()).await
+}
+
+#[tokio::test]
+async fn what_breaks_a_prefix_is_named_and_fails_the_command() {
+    let sorted = ["edit", "read"];
+    let lines = [
+        body("It is 12:00:01. ", sorted),
+        format!(r#"{{"request":{},"at":60}}"#, body("It is 12:00:02. ", sorted)),
+        format!(r#"{{"request":{},"at":61}}"#, body("It is 12:00:02. ", ["read", "edit"])),
+    ];
+    let output = audit(&lines, &[]).await;
+    assert_eq!(output.code, Some(1));
+    let told: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("      ")).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    suspect: system[0] holds a clock: It is 12:00:01. Answer in one sentence.
+    system_changed at system[0]: 2077 tokens lost, $0.0100
+      before: 12:00:01.
+      after:  12:00:02.
+      Keep the system text as it was for the session; send what changes in a message at the end. It looks like a time of day.
+    tools_reordered at tools[0]: 2077 tokens lost, $0.0100
+      before: edit
+      after:  read
+      Sort the tools by name once; do not take their order from a map, a directory or who connects first.
+    ");
+
+    let rows = json_lines(&audit(&lines, &["--json"]).await.stdout);
+    assert_eq!(rows.len(), 4, "three requests and their sums");
+    assert_eq!(
+        (&rows[1]["divergence"]["path"], &rows[2]["divergence"]["cause"]),
+        (&"system[0]".into(), &"tools_reordered".into())
+    );
+    assert_eq!(rows[3]["causes"]["system_changed"], 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_keeps_its_prefix_passes() {
+    let same = body("", ["edit", "read"]);
+    let counted = r#"{"input":3,"cache_read":1700}"#;
+    let lines = [same.clone(), same.clone(), format!(r#"{{"request":{same},"at":9,"usage":{counted}}}"#)];
+    let output = audit(&lines, &[]).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{}", output.stdout);
+    assert!(output.stdout.contains("read 1700 written 0 new 3 (counted)"), "{}", output.stdout);
+    assert!(output.stdout.trim_end().ends_with("0 tokens lost") || output.stdout.contains("; 0 tokens lost"));
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_told_with_its_line() {
+    let told = async |lines: &[&str]| {
+        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        let output = audit(&lines, &[]).await;
+        let (_, told) = output.stderr.rsplit_once("requests.jsonl").unwrap();
+        format!("{:?} {told}", output.code)
+    };
+    insta::assert_snapshot!(told(&["nope"]).await, @r#"Some(2) :1: the request body is not JSON: expected ident at line 1 column 2; give one body a line, as it was sent; a line is the body of a request, or {"request": BODY, "at": SECONDS, "usage": {…}}, or a recorded exchange"#);
+    insta::assert_snapshot!(told(&["", " "]).await, @"Some(2)  holds no request; give a file with the body of a request a line");
+}
