@@ -9,6 +9,7 @@ use agent_core::{Prices, RawJson, Usage};
 use agent_providers::{Catalog, Dialect, ResponseHead, WireFormat, decode_response};
 use agent_testkit::Exchange;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::args::AuditArgs;
 use crate::env;
@@ -24,7 +25,29 @@ struct Line {
     #[serde(default)]
     at: Option<f64>,
     #[serde(default)]
-    usage: Option<Usage>,
+    usage: Option<Counted>,
+}
+
+/// What tells a line with more than a body from a bare one.
+#[derive(Deserialize)]
+struct Wrapped {
+    #[serde(rename = "request")]
+    _request: IgnoredAny,
+}
+
+/// Input tokens as the provider counted them. Its own object is refused: its names mean other things.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counted {
+    input: u64,
+    #[serde(default)]
+    output: u64,
+    #[serde(default)]
+    cache_read: u64,
+    #[serde(default)]
+    cache_write_5m: u64,
+    #[serde(default)]
+    cache_write_1h: u64,
 }
 
 /// A request to look at.
@@ -82,13 +105,18 @@ fn asked(line: &str) -> Result<Asked, String> {
         let body = exchange.request.body.clone().unwrap_or_default().into_bytes();
         return Ok(Asked { body, at: None, usage: usage_of(&exchange) });
     }
-    match serde_json::from_str::<Line>(line) {
-        Ok(Line { request, at, usage }) => {
-            let at =
-                at.map(Duration::try_from_secs_f64).transpose().map_err(|error| format!("at: {error}"))?;
-            Ok(Asked { body: request.get().as_bytes().to_vec(), at, usage })
-        }
-        Err(_) => Ok(Asked { body: line.as_bytes().to_vec(), at: None, usage: None }),
+    if serde_json::from_str::<Wrapped>(line).is_err() {
+        return Ok(Asked { body: line.as_bytes().to_vec(), at: None, usage: None });
+    }
+    let Line { request, at, usage } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let at = at.map(Duration::try_from_secs_f64).transpose().map_err(|error| format!("at: {error}"))?;
+    Ok(Asked { body: request.get().as_bytes().to_vec(), at, usage: usage.map(Usage::from) })
+}
+
+impl From<Counted> for Usage {
+    fn from(counted: Counted) -> Self {
+        let Counted { input, output, cache_read, cache_write_5m, cache_write_1h } = counted;
+        Self { input, output, cache_read, cache_write_5m, cache_write_1h, ..Self::default() }
     }
 }
 

@@ -72,5 +72,9 @@ async fn what_is_no_request_is_told_with_its_line() {
         format!("{:?} {told}", output.code)
     };
     insta::assert_snapshot!(told(&["nope"]).await, @r#"Some(2) :1: the request body is not JSON: expected ident at line 1 column 2; give one body a line, as it was sent; a line is the body of a request, or {"request": BODY, "at": SECONDS, "usage": {…}}, or a recorded exchange"#);
+    let late = told(&[r#"{"request":{"model":"m","messages":[]},"at":"noon"}"#]).await;
+    assert!(late.contains("invalid type: string \"noon\""), "{late}");
+    let theirs = told(&[r#"{"request":{"model":"m","messages":[]},"usage":{"input_tokens":9}}"#]).await;
+    assert!(theirs.contains("unknown field `input_tokens`"), "counts are not taken for zero: {theirs}");
     insta::assert_snapshot!(told(&["", " "]).await, @"Some(2)  holds no request; give a file with the body of a request a line");
 }
