@@ -48,6 +48,7 @@
 mod audit;
 mod miss;
 mod plan;
+mod planner;
 mod prefix;
 mod request;
 mod rules;
@@ -57,6 +58,7 @@ mod tokens;
 pub use audit::{Audit, Cause, Divergence, Row, Summary, Suspect, Volatile, suspects};
 pub use miss::{Miss, MissReason, miss};
 pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};
+pub use planner::{Opening, Planner};
 pub use prefix::PrefixHash;
 pub use request::{Aspect, Block, BlockKind, Format, Level, Request, RequestError, Role};
 pub use rules::{CacheRules, RuleBook, RulesError, Scheme, Source};

@@ -10,8 +10,8 @@ use agent_core::{
 pub struct Shape<'a> {
     /// Whether it has tools.
     pub tools: bool,
-    /// Whether it has system text.
-    pub system: bool,
+    /// The system block behind which a breakpoint goes: the last one that stays the same in other sessions too.
+    pub system: Option<usize>,
     /// The conversation as it is rendered, piece by piece; see [`pieces`].
     pub pieces: &'a [Piece],
     /// Entries at which earlier requests of the conversation set marks; see [`last_mark`].
@@ -59,17 +59,17 @@ pub struct Piece {
 /// use agent_core::{CacheProfile, EntryId, MarkPoint, Ttl};
 ///
 /// let piece = |at, positions| Piece { entry: EntryId::at(at), positions, behind: 0, compacted: false };
-/// let profile = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20 };
+/// let profile = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20, collapse_runs: true };
 /// let marks = plan(&profile, &Shape {
 ///     tools: true,
-///     system: true,
+///     system: Some(0),
 ///     pieces: &[piece(0, 1), piece(1, 25)],
 ///     written: &[EntryId::at(0)],
 ///     lifetimes: Lifetimes { stable: Ttl::OneHour, tail: Ttl::FiveMinutes },
 /// });
 /// let at: Vec<_> = marks.iter().map(|mark| mark.at).collect();
 /// let entry = |at| MarkPoint::Entry(EntryId::at(at));
-/// assert_eq!(at, [MarkPoint::Tools, MarkPoint::System, entry(0), entry(1)]);
+/// assert_eq!(at, [MarkPoint::Tools, MarkPoint::System(0), entry(0), entry(1)]);
 /// ```
 pub fn plan(profile: &CacheProfile, shape: &Shape<'_>) -> Vec<Mark> {
     let CacheProfile::Marked { max_marks, lookback, .. } = profile else { return Vec::new() };
@@ -79,7 +79,7 @@ pub fn plan(profile: &CacheProfile, shape: &Shape<'_>) -> Vec<Mark> {
     let bridge = bridge(shape, &ends, compacted, u32::from(*lookback));
     let entry =
         |end: End| Point { at: MarkPoint::Entry(end.entry), order: end.position + 2, stable: end.compacted };
-    let system = shape.system.then_some(Point { at: MarkPoint::System, order: 1, stable: true });
+    let system = shape.system.map(|block| Point { at: MarkPoint::System(block), order: 1, stable: true });
     let tools = shape.tools.then_some(Point { at: MarkPoint::Tools, order: 0, stable: true });
     let wanted = [tail.map(entry), bridge.map(entry), system.or(tools), compacted.map(entry), tools];
     let mut chosen: Vec<Point> = Vec::new();
@@ -239,7 +239,8 @@ mod tests {
 
     use super::*;
 
-    const MARKED: CacheProfile = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20 };
+    const MARKED: CacheProfile =
+        CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20, collapse_runs: true };
     const SHORT: Lifetimes = Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::FiveMinutes };
 
     /// `T`, `S` and entries: `3c*25` is entry 3, compacted, written before, of 25 positions; `-` cannot be marked.
@@ -258,12 +259,12 @@ mod tests {
                 written.push(entry);
             }
         }
-        let (tools, system) = (shape.contains('T'), shape.contains('S'));
+        let (tools, system) = (shape.contains('T'), shape.contains('S').then_some(0));
         let shape_of = Shape { tools, system, pieces: &pieces, written: &written, lifetimes };
         let marks = plan(profile, &shape_of).into_iter().map(|mark| {
             let at = match mark.at {
                 MarkPoint::Tools => "T".to_owned(),
-                MarkPoint::System => "S".to_owned(),
+                MarkPoint::System(_) => "S".to_owned(),
                 MarkPoint::Entry(id) => id.position().to_string(),
                 _ => "?".to_owned(),
             };
@@ -293,7 +294,12 @@ mod tests {
 
     #[test]
     fn fewer_marks_give_way_in_one_order_and_long_ones_come_first() {
-        let most = |max_marks| CacheProfile::Marked { max_marks, min_tokens: 1024, lookback: 20 };
+        let most = |max_marks| CacheProfile::Marked {
+            max_marks,
+            min_tokens: 1024,
+            lookback: 20,
+            collapse_runs: true,
+        };
         for (marks, expect) in [(0, ""), (1, "3"), (2, "2 3"), (3, "S 2 3"), (4, "S 0 2 3"), (5, "T S 0 2 3")]
         {
             check_with(&most(marks), SHORT, "T S c1 2 *3 40", expect);
@@ -311,11 +317,11 @@ mod tests {
         let piece = |at, compacted| Piece { entry: EntryId::at(at), positions: 2, behind: 0, compacted };
         let lifetimes = Lifetimes { stable: Ttl::OneHour, tail: Ttl::FiveMinutes };
         let pieces = [piece(9, true), piece(7, false), piece(8, false)];
-        let shape = Shape { tools: false, system: true, pieces: &pieces, written: &[], lifetimes };
+        let shape = Shape { tools: false, system: Some(0), pieces: &pieces, written: &[], lifetimes };
         let mark = |at, ttl| Mark { at, ttl };
         let entry = |at| MarkPoint::Entry(EntryId::at(at));
         let expect = [
-            mark(MarkPoint::System, Ttl::OneHour),
+            mark(MarkPoint::System(0), Ttl::OneHour),
             mark(entry(9), Ttl::OneHour),
             mark(entry(8), Ttl::FiveMinutes),
         ];

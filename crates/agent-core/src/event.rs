@@ -249,6 +249,30 @@ pub enum EventBody {
         /// What was mended.
         repair: Repair,
     },
+    /// What the prompt begins with, told for each step (requirement A7): while one of the two stays, so do its bytes.
+    #[serde(rename = "cache.system_hash")]
+    CacheSystemHash {
+        /// First 16 hex digits of SHA-256 of the full system prompt.
+        system: String,
+        /// The same of the list of tools.
+        tools: String,
+    },
+    /// A step read less from the provider's cache than the last one left in it (requirement A7).
+    #[serde(rename = "cache.break")]
+    CacheBreak {
+        /// Tokens that could have been read: what the last step read and wrote.
+        expected: u64,
+        /// Tokens that were read.
+        read: u64,
+        /// The first segment of the request that is another one than before, for example `tools[3]`, `system[1]` or
+        /// `messages[12].content[0]`; none when the bytes are the same, or the last request is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        segment: Option<String>,
+        /// The cause in one word, for example `clock_in_system`, `tools_reordered`, `expired` or `unknown`.
+        cause: String,
+        /// What happened, and what to do.
+        message: String,
+    },
     /// Part of a request could not be sent as asked.
     #[serde(rename = "request.diagnostic")]
     RequestDiagnostic(Diagnostic),

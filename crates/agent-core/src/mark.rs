@@ -21,8 +21,8 @@ pub struct Mark {
 pub enum MarkPoint {
     /// The last tool.
     Tools,
-    /// The last system block.
-    System,
+    /// The system block at this position.
+    System(usize),
     /// The last markable block of an entry.
     Entry(EntryId),
 }

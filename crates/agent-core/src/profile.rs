@@ -115,6 +115,9 @@ pub enum CacheProfile {
         min_tokens: u32,
         /// How many positions before a marker it looks for an earlier entry.
         lookback: u8,
+        /// Whether calls in a row, and results in a row, are one position.
+        #[serde(default)]
+        collapse_runs: bool,
     },
 }
 

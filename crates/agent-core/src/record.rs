@@ -25,6 +25,9 @@ pub struct SessionMeta {
     pub model: String,
     /// The rendered system prompt.
     pub system: Vec<SystemBlock>,
+    /// How many of its blocks, from the first, are the same in every session of the program; 0 when that is not known.
+    #[serde(default)]
+    pub static_blocks: usize,
     /// The tool list, in order.
     pub tools: Vec<ToolCard>,
 }
@@ -44,6 +47,10 @@ pub struct Checkpoint {
     /// Tokens of the whole session, failed and aborted calls included.
     #[serde(default)]
     pub usage: Usage,
+    /// When the last model call that was answered was sent, milliseconds since 1970 UTC: what the provider keeps of the
+    /// prompt is that old.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_ms: Option<i64>,
 }
 
 /// One atomic write (requirement D1): all of it or nothing.

@@ -23,6 +23,8 @@ pub(crate) struct Live {
     pub(crate) last_turn: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
+    /// When the last model call that was answered was sent.
+    pub(crate) asked_ms: Option<i64>,
     /// How many entries are stored.
     stored: usize,
     /// The version of the slots that is stored.
@@ -58,7 +60,7 @@ impl Live {
                     .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
                 let mut meta = record.meta;
                 let changes = changes(config, &mut meta);
-                let Checkpoint { turn, last_turn, slots, usage } = record.checkpoint;
+                let Checkpoint { turn, last_turn, slots, usage, asked_ms } = record.checkpoint;
                 let live = Self {
                     meta,
                     stored: history.len(),
@@ -68,6 +70,7 @@ impl Live {
                     diagnosed: Vec::new(),
                     last_turn,
                     usage,
+                    asked_ms,
                     slots_version: 0,
                     lease,
                     revision: record.revision,
@@ -87,6 +90,7 @@ impl Live {
             created_ms: config.clock.now_ms(),
             model: model_name(profile),
             system: config.system.clone(),
+            static_blocks: 0,
             tools: config.tools.cards().to_vec(),
         };
         let revision = config.store.create(&lease, &meta, &Checkpoint::default()).await?;
@@ -99,6 +103,7 @@ impl Live {
             diagnosed: Vec::new(),
             last_turn: 0,
             usage: Usage::default(),
+            asked_ms: None,
             slots_version: 0,
             lease,
             revision,
@@ -138,6 +143,7 @@ impl Live {
             last_turn: self.last_turn,
             slots: self.slots.snapshot(),
             usage: self.usage.clone(),
+            asked_ms: self.asked_ms,
         };
         let commit = Commit {
             expect: self.revision,

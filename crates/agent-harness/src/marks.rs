@@ -15,7 +15,7 @@ pub(crate) fn marks(profile: &ModelProfile, has_system: bool, history: &History)
     // The last step answered a request that ended with the entry before it.
     let answered = entries.iter().rposition(|entry| matches!(entry, Entry::Step(_)));
     let bridge = answered.and_then(|step| step.checked_sub(1));
-    let stable = if has_system { MarkPoint::System } else { MarkPoint::Tools };
+    let stable = if has_system { MarkPoint::System(0) } else { MarkPoint::Tools };
     let points = [bridge, last].into_iter().flatten().map(|at| MarkPoint::Entry(EntryId::at(at)));
     std::iter::once(stable).chain(points).map(|at| Mark { at, ttl: Ttl::FiveMinutes }).collect()
 }
@@ -29,13 +29,14 @@ mod tests {
     #[test]
     fn marks_follow_from_the_history() {
         let mut profile = ModelProfile::conservative("p", "m");
-        profile.cache = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20 };
+        profile.cache =
+            CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20, collapse_runs: true };
         let mut history = History::new();
         let mut check = |entry: Entry, expect: &[usize]| {
             history.push(entry).unwrap();
             let at: Vec<_> = marks(&profile, true, &history).iter().map(|mark| mark.at).collect();
             let entries = expect.iter().map(|at| MarkPoint::Entry(EntryId::at(*at)));
-            assert_eq!(at, std::iter::once(MarkPoint::System).chain(entries).collect::<Vec<_>>());
+            assert_eq!(at, std::iter::once(MarkPoint::System(0)).chain(entries).collect::<Vec<_>>());
         };
         let user = || Entry::User(UserMessage::text("u").unwrap());
         let said = || StepRecord::new(Response::of(vec![AssistantPart::text("a").unwrap()]), vec![]).unwrap();

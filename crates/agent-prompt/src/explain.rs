@@ -96,7 +96,7 @@ impl Assembled {
         }
         let mut blocks: Vec<_> = self.blocks.iter().map(ExplainedBlock::of).collect();
         if let Some(last) = blocks.last_mut() {
-            last.breakpoint = marked(MarkPoint::System);
+            last.breakpoint = marked(MarkPoint::System(0));
         }
         let noted = beside.notes.iter();
         Explanation {

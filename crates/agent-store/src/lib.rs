@@ -19,7 +19,7 @@
 //! let store = MemoryStore::new();
 //! let id = SessionId::new("first")?;
 //! let model = "any/model".to_owned();
-//! let meta = SessionMeta { id: id.clone(), created_ms: 0, model, system: vec![], tools: vec![] };
+//! let meta = SessionMeta { id: id.clone(), created_ms: 0, model, system: vec![], static_blocks: 0, tools: vec![] };
 //! let checkpoint = Checkpoint::default();
 //!
 //! let lease = store.lease(&id).await?;

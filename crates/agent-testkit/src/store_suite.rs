@@ -126,7 +126,8 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
     let mut open = create(&subject, "bytes").await;
     let entries = [user("Wie spät ist es? \u{1f570}"), step("c1"), summary(1)];
     let turn = RawJson::parse(RAW).unwrap();
-    let checkpoint = Checkpoint { turn: Some(turn), last_turn: 3, slots: slots(), usage: usage(7) };
+    let checkpoint =
+        Checkpoint { turn: Some(turn), last_turn: 3, slots: slots(), usage: usage(7), asked_ms: Some(41) };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap();
     let found = open.store.load(&open.id).await.unwrap().unwrap();

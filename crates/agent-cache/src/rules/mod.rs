@@ -233,6 +233,7 @@ impl CacheRules {
                 max_marks: u8::try_from(self.max_marks).unwrap_or(u8::MAX),
                 min_tokens: u32::try_from(self.min_tokens).unwrap_or(u32::MAX),
                 lookback: u8::try_from(self.lookback).unwrap_or(u8::MAX),
+                collapse_runs: self.collapse_runs,
             },
             Scheme::Breakpoints | Scheme::Prefix => CacheProfile::Automatic,
         }

@@ -138,7 +138,7 @@ fn play(steps: &[Next], collapse: bool) -> Result<(), TestCaseError> {
         let pieces = pieces(view, collapse);
         let written: Vec<EntryId> = last_mark(view).into_iter().collect();
         let lifetimes = Lifetimes { stable: Ttl::OneHour, tail: Ttl::FiveMinutes };
-        let shape = Shape { tools: true, system: true, pieces: &pieces, written: &written, lifetimes };
+        let shape = Shape { tools: true, system: Some(0), pieces: &pieces, written: &written, lifetimes };
         let profile = cache.rules(&session.request(&[])).profile();
         let request = session.request(&plan(&profile, &shape));
         let outcome = cache.ask(&request, Duration::from_secs(asked));
@@ -146,7 +146,7 @@ fn play(steps: &[Next], collapse: bool) -> Result<(), TestCaseError> {
         let least = if rewritten { stable } else { covered };
         prop_assert!(outcome.usage.cache_read >= least, "{:?} of {least} after {next:?}", outcome.usage);
         if asked == 0 {
-            let system = Mark { at: MarkPoint::System, ttl: Ttl::OneHour };
+            let system = Mark { at: MarkPoint::System(0), ttl: Ttl::OneHour };
             let request = session.request(&[system]);
             stable = cold.ask(&request, Duration::ZERO).map_or(0, |outcome| outcome.covered);
             prop_assert!(stable > 1024);

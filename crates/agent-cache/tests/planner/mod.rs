@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use crate::support::{Parts, agent_loop, call, marked, result, simulator, text, thinking};
 
-const PROFILE: CacheProfile = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20 };
+const PROFILE: CacheProfile =
+    CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20, collapse_runs: true };
 
 /// What one entry adds to a conversation.
 #[derive(Debug, Clone)]
@@ -69,7 +70,7 @@ impl Conversation {
             let ttl = if mark.ttl == Ttl::OneHour { "1h" } else { "5m" };
             let block = match mark.at {
                 MarkPoint::Tools => parts.tools.last_mut().unwrap(),
-                MarkPoint::System => parts.system.last_mut().unwrap(),
+                MarkPoint::System(0) => parts.system.last_mut().unwrap(),
                 MarkPoint::Entry(id) => {
                     let (message, block) = self.markable[id.position()].unwrap();
                     &mut parts.messages[message].1[block]
@@ -101,7 +102,8 @@ fn never_misses(provider: &str, steps: &[Added], stable: Ttl) -> Result<(), Test
     for (at, step) in steps.iter().enumerate() {
         talk.add(step, provider == "anthropic");
         let lifetimes = Lifetimes { stable, tail: Ttl::FiveMinutes };
-        let shape = Shape { tools: true, system: true, pieces: &talk.pieces, written: &written, lifetimes };
+        let shape =
+            Shape { tools: true, system: Some(0), pieces: &talk.pieces, written: &written, lifetimes };
         let marks = plan(&PROFILE, &shape);
         prop_assert!(marks.len() <= 4);
         let request = talk.marked(&base, &marks).request();
@@ -166,7 +168,8 @@ fn the_ideal_loop_reads_nearly_all_and_costs_the_optimum() {
         talk.markable.push(Some((talk.messages.len() - 1, 0)));
         let written: Vec<EntryId> = step.checked_sub(1).map(EntryId::at).into_iter().collect();
         let lifetimes = Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::FiveMinutes };
-        let shape = Shape { tools: true, system: true, pieces: &talk.pieces, written: &written, lifetimes };
+        let shape =
+            Shape { tools: true, system: Some(0), pieces: &talk.pieces, written: &written, lifetimes };
         let request = talk.marked(&base, &plan(&PROFILE, &shape)).request();
         let row = audit.step(&request, Some(Duration::from_secs(20 * step as u64)), None);
         assert_eq!(row.divergence, None, "step {step}");
@@ -191,7 +194,7 @@ fn after_a_compaction_the_stable_start_is_read_and_the_summary_is_kept() {
     let base = agent_loop(0);
     let lifetimes = Lifetimes { stable: Ttl::OneHour, tail: Ttl::FiveMinutes };
     let mut ask = |talk: &Conversation, written: &[EntryId]| {
-        let shape = Shape { tools: true, system: true, pieces: &talk.pieces, written, lifetimes };
+        let shape = Shape { tools: true, system: Some(0), pieces: &talk.pieces, written, lifetimes };
         let marks = plan(&PROFILE, &shape);
         let usage = cache.ask(&talk.marked(&base, &marks).request(), Duration::ZERO).unwrap().usage;
         (usage.cache_read, usage.cache_write_1h, usage.cache_write_5m)

@@ -91,7 +91,7 @@ fn explained_as_text_and_json() {
     let notes = assembled.step_notes(&Notes::default(), &[hint]);
     let marks = [
         Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour },
-        Mark { at: MarkPoint::System, ttl: Ttl::FiveMinutes },
+        Mark { at: MarkPoint::System(0), ttl: Ttl::FiveMinutes },
     ];
     let tools = tools();
     let explanation = assembled.explain(Beside { tools: &tools, notes: &[&notes], marks: &marks });

@@ -35,7 +35,7 @@ fn every_file_is_read_and_dated() {
 #[track_caller]
 fn check_claude(model: &str, window: (u32, u32), min_tokens: u32, refuses: &[Setting]) {
     let profile = profile("anthropic", model);
-    let cache = CacheProfile::Marked { max_marks: 4, min_tokens, lookback: 20 };
+    let cache = CacheProfile::Marked { max_marks: 4, min_tokens, lookback: 20, collapse_runs: true };
     assert_eq!((profile.context_window, profile.max_output), window, "{model}");
     assert_eq!((&profile.cache, profile.vision, profile.known), (&cache, true, true), "{model}");
     assert_eq!(profile.refuses.iter().copied().collect::<Vec<_>>(), refuses, "{model}");
@@ -102,7 +102,8 @@ fn an_unknown_model_is_assumed_to_do_little() {
         let refuses = if vision { ours.refuses.clone() } else { BTreeSet::new() };
         assert_eq!(ours, ModelProfile { context_window, max_output, cache, vision, refuses, ..little });
     }
-    let marked = || CacheProfile::Marked { max_marks: 4, min_tokens: 4_096, lookback: 20 };
+    let marked =
+        || CacheProfile::Marked { max_marks: 4, min_tokens: 4_096, lookback: 20, collapse_runs: true };
     check("anthropic", "claude-next", (200_000, 64_000), marked(), true);
     check("anthropic", "eu.anthropic.claude-next-1-v1:0", (200_000, 64_000), marked(), true);
     check("anthropic", "claude-opus-50", (200_000, 64_000), marked(), true);

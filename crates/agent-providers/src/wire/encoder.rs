@@ -68,7 +68,7 @@ impl<F: Form> SessionEncoder<F> {
     fn spot(&self, at: MarkPoint) -> Result<Spot, Unmarkable> {
         match at {
             MarkPoint::Tools => self.tools.spot(Spot::Tools),
-            MarkPoint::System => self.system.spot(Spot::System),
+            MarkPoint::System(_) => self.system.spot(Spot::System),
             MarkPoint::Entry(entry) => self.messages.splice(entry).map(Spot::Messages),
             _ => Err(Unmarkable::Nothing),
         }

@@ -16,7 +16,7 @@ fn a_whole_request() {
     let ask = Ask {
         marks: vec![
             Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour },
-            Mark { at: MarkPoint::System, ttl: Ttl::OneHour },
+            Mark { at: MarkPoint::System(0), ttl: Ttl::OneHour },
             Mark { at: MarkPoint::Entry(EntryId::at(1)), ttl: Ttl::FiveMinutes },
             Mark { at: MarkPoint::Entry(EntryId::at(3)), ttl: Ttl::FiveMinutes },
         ],

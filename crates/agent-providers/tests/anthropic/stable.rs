@@ -127,7 +127,7 @@ fn markers_are_counted_in_one_place() {
     let entry = |n| MarkPoint::Entry(EntryId::at(n));
     check_marks(&[], 0, 0);
     check_marks(
-        &[(MarkPoint::Tools, Long), (MarkPoint::System, Long), (entry(0), Short), (entry(3), Short)],
+        &[(MarkPoint::Tools, Long), (MarkPoint::System(0), Long), (entry(0), Short), (entry(3), Short)],
         4,
         0,
     );
@@ -146,7 +146,7 @@ fn markers_are_counted_in_one_place() {
     check_marks(&[(MarkPoint::Tools, Short), (entry(1), Long)], 2, 1);
     check_marks(&[(entry(99), Short)], 0, 1);
     let none = ModelProfile { cache: CacheProfile::None, ..profile("claude-sonnet-4-6") };
-    let ask = Ask { marks: vec![Mark { at: MarkPoint::System, ttl: Short }], ..Ask::default() };
+    let ask = Ask { marks: vec![Mark { at: MarkPoint::System(0), ttl: Short }], ..Ask::default() };
     let encoded = ask.encode(&mut *encoder_of(none), &talk());
     assert!(!text(&encoded.request.body).contains("cache_control") && encoded.diagnostics.len() == 1);
 }
@@ -202,7 +202,7 @@ proptest! {
             })
             .collect();
         if head {
-            marks.insert(0, Mark { at: MarkPoint::System, ttl: Ttl::OneHour });
+            marks.insert(0, Mark { at: MarkPoint::System(0), ttl: Ttl::OneHour });
             marks.insert(0, Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour });
         }
         let mut used = encoder();

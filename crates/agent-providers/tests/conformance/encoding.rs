@@ -38,7 +38,7 @@ impl Ask {
         };
         let mark = |at| Mark { at, ttl: Ttl::FiveMinutes };
         let marks =
-            if dice.coin() { vec![mark(MarkPoint::Tools), mark(MarkPoint::System)] } else { Vec::new() };
+            if dice.coin() { vec![mark(MarkPoint::Tools), mark(MarkPoint::System(0))] } else { Vec::new() };
         Self { system, tools, choice, reminders: dice.roll(3), marks }
     }
 
@@ -71,7 +71,7 @@ fn cards() -> Vec<ToolCard> {
 
 fn profile(dialect: &Dialect, vision: bool) -> ModelProfile {
     ModelProfile {
-        cache: CacheProfile::Marked { max_marks: 4, min_tokens: 1_024, lookback: 20 },
+        cache: CacheProfile::Marked { max_marks: 4, min_tokens: 1_024, lookback: 20, collapse_runs: true },
         forced_tool_choice: true,
         vision,
         known: true,

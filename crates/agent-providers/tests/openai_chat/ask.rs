@@ -31,7 +31,7 @@ impl Ask {
             vision: true,
             forced_tool_choice: true,
             max_output: 64_000,
-            cache: CacheProfile::Marked { max_marks: 4, min_tokens: 0, lookback: 20 },
+            cache: CacheProfile::Marked { max_marks: 4, min_tokens: 0, lookback: 20, collapse_runs: true },
             ..ModelProfile::conservative(provider, "oolong-2")
         };
         Self {

@@ -105,7 +105,7 @@ fn the_system_prompt_has_the_role_and_the_form_the_provider_takes() {
 fn markers_stand_on_parts_where_the_provider_takes_them() {
     let mark = |at: MarkPoint| Mark { at, ttl: Ttl::FiveMinutes };
     let marks = vec![
-        mark(MarkPoint::System),
+        mark(MarkPoint::System(0)),
         mark(MarkPoint::Entry(EntryId::at(1))),
         mark(MarkPoint::Entry(EntryId::at(3))),
     ];
@@ -117,7 +117,7 @@ fn markers_stand_on_parts_where_the_provider_takes_them() {
     let (sent, notes) = Ask { marks, ..Ask::full("groq") }.told(&talk());
     assert!(!sent.contains("cache_control") && notes.len() == 3, "{notes:?}");
     let profile = ModelProfile { cache: CacheProfile::Automatic, ..Ask::bare("openrouter").profile };
-    let ask = Ask { marks: vec![mark(MarkPoint::System)], profile, ..Ask::full("openrouter") };
+    let ask = Ask { marks: vec![mark(MarkPoint::System(0))], profile, ..Ask::full("openrouter") };
     assert!(!ask.told(&talk()).0.contains("cache_control"));
 }
 

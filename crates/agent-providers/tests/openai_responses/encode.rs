@@ -341,11 +341,11 @@ fn results_take_every_form() {
 
 #[test]
 fn markers_stand_on_parts_of_the_content() {
-    let cache = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20 };
+    let cache = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20, collapse_runs: true };
     let marked = ModelProfile { cache, ..model() };
     let mark = |at: MarkPoint| Mark { at, ttl: Ttl::FiveMinutes };
     let marks = vec![
-        mark(MarkPoint::System),
+        mark(MarkPoint::System(0)),
         mark(MarkPoint::Entry(EntryId::at(1))),
         mark(MarkPoint::Entry(EntryId::at(3))),
     ];

@@ -180,7 +180,7 @@ proptest! {
             };
             log.push(Entry::Boundary(rewrite)).unwrap();
         }
-        let cache = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20 };
+        let cache = CacheProfile::Marked { max_marks: 4, min_tokens: 1024, lookback: 20, collapse_runs: true };
         let cache = if is_marked { cache } else { CacheProfile::None };
         let sent = items(&log, ModelProfile { cache, vision, ..model() });
         prop_assert_eq!(complaint(&sent), None, "{:?}", sent);

@@ -100,7 +100,14 @@ fn id(name: &str) -> SessionId {
 }
 
 fn meta(name: &str) -> SessionMeta {
-    SessionMeta { id: id(name), created_ms: 0, model: "test/model".into(), system: vec![], tools: vec![] }
+    SessionMeta {
+        id: id(name),
+        created_ms: 0,
+        model: "test/model".into(),
+        system: vec![],
+        static_blocks: 0,
+        tools: vec![],
+    }
 }
 
 fn user(text: &str) -> Entry {

@@ -27,6 +27,7 @@ pub(super) fn meta(name: &str) -> SessionMeta {
         created_ms: 40,
         model: "test/model".into(),
         system: vec![SystemBlock::new("Be brief.").unwrap()],
+        static_blocks: 1,
         tools: vec![card],
     }
 }
@@ -84,4 +85,5 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
         cache_write_1h: 0,
         raw: None,
     },
+    asked_ms: None,
 };
