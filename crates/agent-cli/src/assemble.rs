@@ -10,6 +10,7 @@ use agent::{
     step_count, tool_called,
 };
 
+use agent::prompt::{Fragment, Layer, Session, Value};
 use agent_core::COMPLETE_TOOL;
 
 use crate::args::{AskMode, RunArgs};
@@ -64,7 +65,8 @@ pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliErro
     let store = SqliteStore::open(base.data)?;
     let builder = Agent::builder().model(base.model).store(store).tools(tools);
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
-    Ok(builder.system(SYSTEM).system(place).permissions(base.permissions).stop(stop))
+    let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;
+    Ok(builder.system(SYSTEM).fragment(place).permissions(base.permissions).stop(stop))
 }
 
 /// What the model is told of its workspace. A session keeps it, like all of its system prompt.

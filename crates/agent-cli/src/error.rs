@@ -45,6 +45,8 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Build(#[from] agent::BuildError),
     #[error(transparent)]
+    Prompt(#[from] agent::prompt::FragmentError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Harness(#[from] HarnessError),
@@ -128,6 +130,7 @@ impl CliError {
             | Self::Sandbox(_)
             | Self::Tools(_)
             | Self::Build(_)
+            | Self::Prompt(_)
             | Self::Store(_)
             | Self::Harness(_)
             | Self::History(_)

@@ -6,6 +6,11 @@ use std::fmt::Debug;
 pub trait Clock: Debug + Send + Sync {
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
+
+    /// How many minutes the user's clocks are ahead of UTC now; 0 when not said.
+    fn utc_offset_minutes(&self) -> i32 {
+        0
+    }
 }
 
 /// The clock of the machine.

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use agent_core::{COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, SystemBlock};
+use agent_cache::Lifetimes;
+use agent_core::{COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, Ttl};
+use agent_prompt::Prompt;
 use agent_store::Store;
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
-use crate::{Asker, Clock, Jitter, NobodyToAsk, RandomJitter, RetryPolicy, Session, SystemClock};
+use crate::{
+    Asker, Clock, Jitter, NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Session, SystemClock,
+};
 
 /// An agent ready to hold sessions. Cloning shares it.
 #[derive(Debug, Clone)]
@@ -24,7 +28,13 @@ pub struct HarnessConfig {
     /// The tools, in their one order.
     pub tools: ToolSet,
     /// The system prompt. A session keeps the one it began with, so that a later process sends the same bytes.
-    pub system: Vec<SystemBlock>,
+    pub prompt: Prompt,
+    /// What else enters the prompt of a session that begins.
+    pub sources: Vec<Arc<dyn PromptSource>>,
+    /// Whether the model is told the day: in the user's first message, and with a note when it changed (requirement A3).
+    pub tells_date: bool,
+    /// How long what is marked lives in the provider's cache.
+    pub lifetimes: Lifetimes,
     /// Output limit, sampling, thinking.
     pub settings: RequestSettings,
     /// When a turn ends although the model would go on.
@@ -48,7 +58,10 @@ impl HarnessConfig {
             model,
             store,
             tools: ToolSet::default(),
-            system: Vec::new(),
+            prompt: Prompt::default(),
+            sources: Vec::new(),
+            tells_date: false,
+            lifetimes: Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::FiveMinutes },
             settings: RequestSettings::default(),
             stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL))),
             permissions: Permissions::default(),

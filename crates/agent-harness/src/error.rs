@@ -4,6 +4,8 @@ use agent_core::{EmptyMessage, HistoryError, SessionId, UnreadableEntry};
 use agent_store::StoreError;
 use agent_turn::{Misuse, RestoreError};
 
+use crate::SourceError;
+
 /// The session could not be driven. Its last committed state is whole and loads again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -28,6 +30,15 @@ pub enum HarnessError {
         /// Why.
         #[source]
         cause: RestoreError,
+    },
+    /// The session cannot begin without a part of its prompt.
+    #[error("session {session} cannot begin: {cause}")]
+    Source {
+        /// The session.
+        session: SessionId,
+        /// What is missing.
+        #[source]
+        cause: SourceError,
     },
     /// The message has no content.
     #[error(transparent)]

@@ -36,6 +36,7 @@ mod outbox;
 mod retry;
 mod run;
 mod session;
+mod source;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
@@ -44,3 +45,4 @@ pub use error::HarnessError;
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;
+pub use source::{PromptSource, SourceError};

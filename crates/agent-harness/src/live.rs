@@ -85,12 +85,18 @@ impl Live {
 
     async fn create(config: &HarnessConfig, id: &SessionId, lease: Lease) -> Result<Loaded, HarnessError> {
         let profile = config.model.profile();
+        let mut prompt = config.prompt.clone();
+        for source in &config.sources {
+            let session = id.clone();
+            source.add_to(&mut prompt).await.map_err(|cause| HarnessError::Source { session, cause })?;
+        }
+        let assembled = prompt.assemble();
         let meta = SessionMeta {
             id: id.clone(),
             created_ms: config.clock.now_ms(),
             model: model_name(profile),
-            system: config.system.clone(),
-            static_blocks: 0,
+            system: assembled.system(),
+            static_blocks: assembled.static_blocks(),
             tools: config.tools.cards().to_vec(),
         };
         let revision = config.store.create(&lease, &meta, &Checkpoint::default()).await?;
@@ -109,7 +115,13 @@ impl Live {
             revision,
             last_seq: 0,
         };
-        Ok(Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: true })
+        Ok(Loaded {
+            live,
+            repairs: Vec::new(),
+            changes: assembled.diagnostics().to_vec(),
+            open: None,
+            created: true,
+        })
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
@@ -193,7 +205,9 @@ fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Diagnostic> {
         let why = format!("the session began with {}; with {model} the prompt cache begins anew", meta.model);
         changes.push(Diagnostic { what: "model".into(), why });
     }
-    if meta.system != config.system {
+    let prompt = config.prompt.assemble();
+    let statics = &prompt.system()[..prompt.static_blocks()];
+    if !meta.system.starts_with(statics) {
         let why = "the session keeps the system prompt it began with; begin another session for the new one";
         changes.push(Diagnostic { what: "system".into(), why: why.into() });
     }

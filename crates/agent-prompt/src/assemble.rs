@@ -91,9 +91,10 @@ impl Prompt {
         Ok(self)
     }
 
-    /// Something to tell the user beside the prompt.
-    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+    /// Something to tell the user beside the prompt, for example that a file was not read.
+    pub fn report(&mut self, diagnostic: Diagnostic) -> &mut Self {
         self.diagnostics.push(diagnostic);
+        self
     }
 
     /// Puts the prompt together. The same fragments give the same bytes in every process.

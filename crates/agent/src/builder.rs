@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{LanguageModel, RequestSettings, SessionId, SystemBlock};
-use agent_harness::{Asker, Clock, Harness, HarnessConfig, RetryPolicy, Session};
+use agent_cache::Lifetimes;
+use agent_core::{LanguageModel, RequestSettings, SessionId};
+use agent_harness::{Asker, Clock, Harness, HarnessConfig, PromptSource, RetryPolicy, Session};
+use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
 use agent_store::{MemoryStore, Store};
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::StopCondition;
@@ -32,7 +34,7 @@ pub struct Agent(Harness);
 pub struct AgentBuilder<M> {
     model: M,
     store: Option<Arc<dyn Store>>,
-    system: Vec<String>,
+    system: System,
     parts: Parts,
 }
 
@@ -49,9 +51,19 @@ pub struct WithModel(Arc<dyn LanguageModel>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A block of the system prompt is blank.
-    #[error("system block {0} is blank; providers refuse blank text: give it words or leave it out")]
-    BlankSystem(usize),
+    /// A block of the system prompt cannot be sent.
+    #[error(transparent)]
+    Prompt(#[from] FragmentError),
+}
+
+/// The system prompt so far.
+#[derive(Debug, Default)]
+struct System {
+    prompt: Prompt,
+    /// How many blocks were given without a name.
+    blocks: i32,
+    /// The first block that cannot be sent.
+    refused: Option<FragmentError>,
 }
 
 #[derive(Debug, Default)]
@@ -63,12 +75,15 @@ struct Parts {
     asker: Option<Arc<dyn Asker>>,
     retry: Option<RetryPolicy>,
     clock: Option<Arc<dyn Clock>>,
+    sources: Vec<Arc<dyn PromptSource>>,
+    tells_date: bool,
+    lifetimes: Option<Lifetimes>,
 }
 
 impl Agent {
     /// A builder.
     pub fn builder() -> AgentBuilder<NeedsModel> {
-        AgentBuilder { model: NeedsModel, store: None, system: Vec::new(), parts: Parts::default() }
+        AgentBuilder { model: NeedsModel, store: None, system: System::default(), parts: Parts::default() }
     }
 
     /// A session by name; the first message opens or creates it.
@@ -97,9 +112,65 @@ impl<M> AgentBuilder<M> {
         self
     }
 
-    /// Appends a block to the system prompt. It must not hold what changes: no date, no git state, no user's name.
-    pub fn system(mut self, text: impl Into<String>) -> Self {
-        self.system.push(text.into());
+    /// Appends a block to the system prompt that is the same in every session: a literal, or a text that is declared to
+    /// be with [`agent_prompt::Value::declared`]. What is fixed when a session begins is a [`Self::fragment`].
+    ///
+    /// A date, a git state or a user's name does not compile here, because each change of it would make the provider
+    /// read the whole prompt anew:
+    ///
+    /// ```compile_fail
+    /// let agent = agent::Agent::builder().system(format!("The user is {}.", "Ada"));
+    /// ```
+    pub fn system(mut self, text: impl Enters<Static>) -> Self {
+        self.system.blocks += 1;
+        let number = self.system.blocks;
+        let key = if number == 1 { "system".to_owned() } else { format!("system {number}") };
+        match Fragment::<Static>::new(Layer::Session, &key, text) {
+            Ok(fragment) => {
+                self.system.prompt.add(fragment.with_rank(number));
+            }
+            Err(error) => {
+                self.system.refused.get_or_insert(error);
+            }
+        }
+        self
+    }
+
+    /// Adds a fragment to the system prompt, with its key, layer, source and stability.
+    ///
+    /// ```
+    /// use agent::prompt::{Fragment, Layer, Session, Source, Value};
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    ///
+    /// let policy = Fragment::<Session>::new(Layer::Managed, "policy", Value::session("Never push to main."))?;
+    /// let agent = agent::Agent::builder()
+    ///     .system("You fix bugs.")
+    ///     .fragment(policy.with_source(Source::Config("policy.toml".into())))
+    ///     .model(model)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fragment<S: InSystem>(mut self, fragment: Fragment<S>) -> Self {
+        self.system.prompt.add(fragment);
+        self
+    }
+
+    /// What else enters the prompt of a session that begins, for example rule files.
+    pub fn source(mut self, source: impl PromptSource + 'static) -> Self {
+        self.parts.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Tells the model the day: in the user's first message, and with a note when it changed. Not told when not asked.
+    pub fn tell_date(mut self) -> Self {
+        self.parts.tells_date = true;
+        self
+    }
+
+    /// How long what is marked lives in the provider's cache; five minutes when not given.
+    pub fn lifetimes(mut self, lifetimes: Lifetimes) -> Self {
+        self.parts.lifetimes = Some(lifetimes);
         self
     }
 
@@ -170,14 +241,16 @@ impl AgentBuilder<WithModel> {
     pub fn build(self) -> Result<Agent, BuildError> {
         let Self { model: WithModel(model), store, system, parts } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
-        let blocks = system
-            .into_iter()
-            .enumerate()
-            .map(|(n, text)| SystemBlock::new(text).ok_or(BuildError::BlankSystem(n)));
-        let system = blocks.collect::<Result<Vec<_>, _>>()?;
+        let System { prompt, refused, .. } = system;
+        if let Some(refused) = refused {
+            return Err(refused.into());
+        }
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {
-            system,
+            prompt,
+            sources: parts.sources,
+            tells_date: parts.tells_date,
+            lifetimes: parts.lifetimes.unwrap_or(defaults.lifetimes),
             tools: parts.tools.unwrap_or_default(),
             settings: parts.settings.unwrap_or_default(),
             stop: parts.stop.unwrap_or_else(|| defaults.stop.clone()),

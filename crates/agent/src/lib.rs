@@ -44,6 +44,7 @@
 
 mod builder;
 
+pub use agent_cache::Lifetimes;
 pub use agent_core::{
     ActionCall, ActionOutcome, COMPLETE_TOOL, CallId, Cancel, CardError, Diagnostic, EntryId, Event,
     EventBody, Finish, FinishKind, History, IdError, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
@@ -52,7 +53,7 @@ pub use agent_core::{
 };
 pub use agent_harness::{
     AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, Jitter, NobodyToAsk,
-    RandomJitter, RetryPolicy, Run, Session, SystemClock, TurnEnd,
+    PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -73,6 +74,15 @@ pub use agent_providers::{
 };
 
 pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
+
+/// What an author of a prompt works with: fragments typed by how long their bytes stay, layers, rule files.
+pub mod prompt {
+    pub use agent_prompt::{
+        Assembled, Beside, Caps, Date, Dynamic, Enters, EnvironmentFacts, Explanation, Fragment,
+        FragmentError, InSystem, Layer, Prompt, RuleConfig, RuleFiles, Session, Source, Stability, Static,
+        Step, Turn, Value,
+    };
+}
 
 /// The built-in tools (feature `builtins`).
 #[cfg(feature = "builtins")]

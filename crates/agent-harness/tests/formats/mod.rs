@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ContentPart, EventBody, FilePart, FileSource, ModelProfile, SystemBlock, TerminalReason, Text, ToolOutput,
+    ContentPart, EventBody, FilePart, FileSource, ModelProfile, TerminalReason, Text, ToolOutput,
 };
 use agent_harness::{Harness, HarnessConfig, RetryPolicy};
 use agent_providers::{ApiKey, HttpConfig, HttpModel, Vendor};
@@ -22,7 +22,7 @@ use agent_tools::{Access, Tool, ToolConfig, ToolError, ToolSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::support::{Half, id, log, watch};
+use crate::support::{Half, id, log, system_of, watch};
 use answers::{Said, Voice};
 
 /// Vendors of all formats, and a model of each.
@@ -94,7 +94,7 @@ async fn process(vendor: &str, dir: &Path, replies: Vec<RawReply>, words: &[&str
     let store = SqliteStore::open(dir).unwrap();
     let mut config = HarnessConfig::new(Arc::new(model.unwrap()), Arc::new(store));
     config.tools = tools();
-    config.system = ["Be brief.", "Be kind."].into_iter().filter_map(SystemBlock::new).collect();
+    config.prompt = system_of(&["Be brief.", "Be kind."]);
     config.retry = RetryPolicy { base_delay: Duration::from_millis(1), ..RetryPolicy::default() };
     config.jitter = Arc::new(Half);
     let session = Harness::new(config).session(id());

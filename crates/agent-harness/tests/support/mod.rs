@@ -8,6 +8,7 @@ use agent_core::{
     SessionRecord, Usage,
 };
 use agent_harness::{Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
+use agent_prompt::{Fragment, Layer, Prompt, Static};
 use agent_store::{Lease, MemoryStore, Store, StoreError};
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, Concurrency, OutputCap, Tool, ToolConfig, ToolError, ToolSet};
@@ -296,4 +297,13 @@ pub(crate) fn talk(history: &History) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// A system prompt of these blocks, all static.
+pub(crate) fn system_of(blocks: &[&'static str]) -> Prompt {
+    let mut prompt = Prompt::default();
+    for (at, text) in blocks.iter().enumerate() {
+        prompt.add(Fragment::<Static>::new(Layer::Session, &format!("block {at}"), *text).unwrap());
+    }
+    prompt
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     Body, Cancel, Encoder, EventBody, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream,
-    Outgoing, SystemBlock, TerminalReason,
+    Outgoing, TerminalReason,
 };
 use agent_harness::{Harness, HarnessConfig};
 use agent_providers::{ToolNames, WireFormat};
@@ -12,7 +12,7 @@ use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::ToolSet;
 use async_trait::async_trait;
 
-use crate::support::{Agent, Effects, Points, block, id, log, talk, tools, watch};
+use crate::support::{Agent, Effects, Points, block, id, log, system_of, talk, tools, watch};
 
 #[test]
 fn events_of_a_turn_with_tools() {
@@ -167,7 +167,7 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
             let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]).by_history();
             let config = || {
                 let mut config = HarnessConfig::new(Arc::new(model.clone()), Arc::new(store.clone()));
-                config.system = vec![SystemBlock::new("As it began.").unwrap()];
+                config.prompt = system_of(&["As it began."]);
                 config.tools = tools(&Effects::default());
                 config
             };
@@ -189,8 +189,7 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
         })
     };
     assert_eq!(check(|_| {}), (true, vec![]));
-    let other_words =
-        |config: &mut HarnessConfig| config.system = vec![SystemBlock::new("Other words.").unwrap()];
+    let other_words = |config: &mut HarnessConfig| config.prompt = system_of(&["Other words."]);
     assert_eq!(check(other_words), (true, vec!["system".to_owned()]), "the stored prompt is sent");
     assert_eq!(check(|config| config.tools = ToolSet::default()), (false, vec!["tools".to_owned()]));
     let other_model = |config: &mut HarnessConfig| {
