@@ -28,8 +28,10 @@
 mod asker;
 mod clock;
 mod config;
+mod doctor;
 mod drive;
 mod error;
+mod explain;
 mod live;
 mod marks;
 mod outbox;
@@ -37,11 +39,15 @@ mod retry;
 mod run;
 mod session;
 mod source;
+mod spy;
+mod stand_in;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
 pub use config::{Harness, HarnessConfig};
+pub use doctor::{Checkup, Finding, Verdict, examine};
 pub use error::HarnessError;
+pub use explain::{ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;

@@ -4,6 +4,8 @@
 
 mod abort;
 mod crash;
+mod doctor;
+mod explain;
 mod formats;
 mod retry;
 mod support;

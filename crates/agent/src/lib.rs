@@ -52,8 +52,9 @@ pub use agent_core::{
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, Jitter, NobodyToAsk,
-    PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd,
+    AllowAll, Answer, Asker, AskerError, Checkup, Clock, ExplainedMessage, ExplainedPart, ExplainedRequest,
+    Finding, Harness, HarnessConfig, HarnessError, Jitter, MessageKind, NobodyToAsk, PromptSource,
+    RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd, Verdict,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]

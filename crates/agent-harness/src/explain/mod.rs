@@ -1,0 +1,170 @@
+//! What a session would send next, without asking a model, without its lease and without writing anything.
+
+mod message;
+mod shadow;
+mod show;
+
+use std::sync::Arc;
+
+use agent_core::{Body, Diagnostic, EventBody, JournalRecord, SessionId, SessionRecord, Ttl, UserMessage};
+use agent_prompt::{Beside, Explanation, estimate_tokens};
+use serde::Serialize;
+
+use crate::config::HarnessConfig;
+use crate::session::Session;
+use crate::spy::{Request, Spy};
+use crate::stand_in::Stage;
+use crate::{AllowAll, HarnessError, RetryPolicy};
+use shadow::Shadow;
+
+pub(crate) use message::messages;
+pub use message::{ExplainedMessage, ExplainedPart, MessageKind};
+
+/// Stands in for the user's words where none were given.
+const PLACEHOLDER: &str = "(what the user says next)";
+/// Stands in for what a call of the open step will answer.
+const NOT_RUN: &str = "(the result of this call, which was not run to explain the request)";
+
+/// What a session would send next (requirement A6): as text by `Display`, as JSON by serde.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedRequest {
+    /// The session.
+    pub session: SessionId,
+    /// Whether it would begin with this request.
+    pub is_new: bool,
+    /// The model that would be asked, `provider/name`.
+    pub model: String,
+    /// Whether the last words of the user are a stand-in, because none were given.
+    pub assumes_message: bool,
+    /// Calls of the open step whose results are stand-ins, by tool: they would run before this request is sent.
+    pub assumes_results: Vec<String>,
+    /// The tools and the system prompt.
+    pub prompt: Explanation,
+    /// The conversation in the order it is sent.
+    pub messages: Vec<ExplainedMessage>,
+    /// The breakpoints of the whole request, in order.
+    pub breakpoints: Vec<Ttl>,
+    /// What cannot be sent as asked, and what is different from how the session began.
+    pub request_diagnostics: Vec<Diagnostic>,
+    /// The headers that what is in the body needs, beside those of every request.
+    pub headers: Vec<(String, String)>,
+    /// The exact length of the body in bytes, everything included.
+    pub body_bytes: usize,
+    /// Tokens of the whole body, estimated from its bytes.
+    pub body_estimated_tokens: usize,
+    #[serde(skip)]
+    body: Body,
+}
+
+impl ExplainedRequest {
+    /// The body, byte for byte as it would be sent.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+/// Explains the next request of a session.
+///
+/// It is the real driver that puts the request together, on a store that keeps nothing, with a model that only looks
+/// and with tools that do nothing: there is no second assembly that could say something else.
+pub(crate) async fn explain(
+    config: &HarnessConfig,
+    id: &SessionId,
+    message: Option<UserMessage>,
+) -> Result<ExplainedRequest, HarnessError> {
+    let record = config.store.load(id).await?;
+    let prompt = config.whole_prompt(id).await?;
+    let assembled = prompt.assemble();
+    let open = record.as_ref().is_some_and(|record| record.checkpoint.turn.is_some());
+    let (is_new, assumes_message) = (record.is_none(), message.is_none() && !open);
+    let assumes_results = record.as_ref().map(unanswered).unwrap_or_default();
+    let (spy, seen) = Spy::new(config.model.clone(), Vec::new());
+    let shadow = HarnessConfig {
+        model: spy,
+        store: Arc::new(Shadow::new(record, config.store.clone())),
+        tools: Stage::new(|_| NOT_RUN.to_owned()).of(&config.tools)?,
+        // The sources were asked above; a stored session is held against what the agent itself says.
+        prompt: if is_new { prompt } else { config.prompt.clone() },
+        sources: Vec::new(),
+        asker: Arc::new(AllowAll),
+        retry: RetryPolicy::never(),
+        ..config.clone()
+    };
+    let told = rehearse(shadow, id, message, open).await?;
+    let request = seen.all().into_iter().next().ok_or_else(|| HarnessError::NothingToSend(id.clone()))?;
+    let Request { system, tools, messages, marks, outgoing, diagnostics } = request;
+    let beside = Beside { tools: &tools, marks: &marks, ..Beside::default() };
+    let explanation = if is_new {
+        assembled.explain(beside)
+    } else {
+        assembled.explain_stored(&system, told.static_blocks, beside)
+    };
+    let said = |diagnostic: &Diagnostic| explanation.diagnostics.contains(diagnostic);
+    let mut request_diagnostics: Vec<Diagnostic> =
+        told.diagnostics.into_iter().filter(|diagnostic| !said(diagnostic)).collect();
+    request_diagnostics.extend(diagnostics);
+    request_diagnostics.dedup();
+    let profile = config.model.profile();
+    let body_bytes = outgoing.body.len();
+    Ok(ExplainedRequest {
+        session: id.clone(),
+        is_new,
+        model: format!("{}/{}", profile.provider, profile.model),
+        assumes_message,
+        assumes_results,
+        prompt: explanation,
+        messages,
+        breakpoints: marks.iter().map(|mark| mark.ttl).collect(),
+        request_diagnostics,
+        headers: outgoing.headers,
+        body_bytes,
+        body_estimated_tokens: estimate_tokens(body_bytes),
+        body: outgoing.body,
+    })
+}
+
+/// What the driver told before it would have asked the model.
+struct Told {
+    static_blocks: usize,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Drives the shadow up to the model call, which fails.
+async fn rehearse(
+    shadow: HarnessConfig,
+    id: &SessionId,
+    message: Option<UserMessage>,
+    open: bool,
+) -> Result<Told, HarnessError> {
+    let record = shadow.store.load(id).await?;
+    let static_blocks = record.map_or(0, |record| record.meta.static_blocks);
+    let session = Session::new(Arc::new(shadow), id.clone());
+    let mut run = match message {
+        Some(message) => session.send_message(message).await?,
+        None if open => session.resume().await?,
+        None => session.send(PLACEHOLDER).await?,
+    };
+    let mut diagnostics = Vec::new();
+    while let Some(event) = run.next().await {
+        if let EventBody::RequestDiagnostic(diagnostic) = event.body {
+            diagnostics.push(diagnostic);
+        }
+    }
+    run.finish().await?;
+    Ok(Told { static_blocks, diagnostics })
+}
+
+/// The tools of the calls that were journaled without a result.
+fn unanswered(record: &SessionRecord) -> Vec<String> {
+    let answered = |call| {
+        let mut records = record.journal.iter();
+        records.any(|record| matches!(record, JournalRecord::Finished { result, .. } if result.call == call))
+    };
+    let responses = record.journal.iter().filter_map(|record| match record {
+        JournalRecord::Response(pending) => Some(pending),
+        JournalRecord::Started(_) | JournalRecord::Finished { .. } => None,
+    });
+    let calls = responses.flat_map(|pending| pending.unanswered());
+    calls.filter(|call| !answered(call.id.clone())).map(|call| call.name.clone()).collect()
+}
