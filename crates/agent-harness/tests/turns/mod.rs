@@ -27,20 +27,22 @@ fn events_of_a_turn_with_tools() {
         2 [turn_1] turn.started
         3 [turn_1] message.received go
         4 [turn_1/0] step.started
+        5 [turn_1/0] cache.system_hash
         - [turn_1/0] text.delta Looking.
         - [turn_1/0] tool_input.delta
         - [turn_1/0] tool_input.delta {"what":"a"}
         - [turn_1/0] tool_input.delta
         - [turn_1/0] tool_input.delta {"what":"b"}
-        5 [turn_1/0] actions.requested
-        6 [turn_1/0] action.result completed
+        6 [turn_1/0] actions.requested
         7 [turn_1/0] action.result completed
-        8 [turn_1/0] step.completed
-        9 [turn_1/1] step.started
+        8 [turn_1/0] action.result completed
+        9 [turn_1/0] step.completed
+        10 [turn_1/1] step.started
+        11 [turn_1/1] cache.system_hash
         - [turn_1/1] text.delta Done.
-        10 [turn_1/1] step.completed
-        11 [turn_1] turn.completed done
-        12 [] session.waiting
+        12 [turn_1/1] step.completed
+        13 [turn_1] turn.completed done
+        14 [] session.waiting
         "#);
         assert_eq!((end.reason, end.text.as_str(), end.steps), (TerminalReason::Done, "Done.", 2));
         insta::assert_snapshot!(talk(&agent.history().await), @"
