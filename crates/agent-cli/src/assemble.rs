@@ -15,6 +15,7 @@ use agent_core::COMPLETE_TOOL;
 
 use crate::args::{AgentArgs, AskMode};
 use crate::ask::TerminalAsker;
+use crate::clock::LocalClock;
 use crate::env;
 use crate::error::CliError;
 use crate::models;
@@ -59,7 +60,7 @@ fn assembled(args: &AgentArgs, model: HttpModel, store: Arc<dyn Store>) -> Resul
         max_steps: args.max_steps,
     };
     let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
-    let builder = builder(base)?.retry(retry);
+    let builder = builder(base)?.retry(retry).clock(LocalClock).tell_date();
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => builder.asker(TerminalAsker),
         AskMode::Deny => builder.asker(NobodyToAsk),
@@ -89,7 +90,8 @@ pub(crate) async fn check_workspace(args: &AgentArgs, id: &SessionId) -> Result<
     let Some(store) = stored(&env::data_dir(args.data.data_dir.clone())?)? else { return Ok(()) };
     let Some(record) = store.load(id).await? else { return Ok(()) };
     let now = place(LocalSandbox::open(&args.cwd)?.path());
-    let began = record.meta.system.last().map_or("", |block| block.text());
+    let began = record.meta.system.iter().map(|block| block.text()).find(|text| text.starts_with(PLACE));
+    let began = began.unwrap_or_default();
     if began == now {
         return Ok(());
     }

@@ -26,6 +26,8 @@
 //! ```
 
 mod asker;
+mod cache;
+mod changes;
 mod clock;
 mod config;
 mod doctor;
@@ -33,7 +35,6 @@ mod drive;
 mod error;
 mod explain;
 mod live;
-mod marks;
 mod outbox;
 mod retry;
 mod run;

@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
 
 mod abort;
+mod cache;
 mod crash;
+mod date;
 mod doctor;
 mod explain;
 mod formats;
+mod prompt;
 mod retry;
 mod support;
 mod tools;

@@ -234,7 +234,7 @@ fn show_wrapped(f: &mut fmt::Formatter<'_>, line: &str) -> fmt::Result {
         }
         shown.push_str(word);
     }
-    writeln!(f, "   | {shown}")
+    writeln!(f, "{}", format!("   | {shown}").trim_end())
 }
 
 fn show_losers(f: &mut fmt::Formatter<'_>, losers: &[Loser]) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 mod cause;
 mod compare;
+mod loss;
 mod volatile;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::prefix::{Prefix, PrefixHash};
 use crate::{CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
+pub use loss::{Loss, Sent, loss};
 pub use volatile::{Suspect, Volatile, suspects};
 
 /// An audit in progress: it takes requests one by one, in the order in which they were sent.

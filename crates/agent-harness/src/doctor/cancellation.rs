@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use super::Finding;
-use super::rehearsal::{call, calls, id, rehearsing, words};
+use super::rehearsal::{MESSAGE, call, calls, id, rehearsing, words};
 use crate::config::{Harness, HarnessConfig};
 use crate::spy::Answer;
 use crate::stand_in::Stage;
@@ -79,7 +79,7 @@ async fn stop_model(config: &HarnessConfig) -> Result<bool, HarnessError> {
 async fn stopped(config: HarnessConfig, began: &Cancel) -> Result<bool, HarnessError> {
     let store = Arc::new(agent_store::MemoryStore::new());
     let harness = Harness::new(HarnessConfig { store, ..config });
-    let run = harness.session(id()?).send("This is a rehearsal.").await?;
+    let run = harness.session(id()?).send(MESSAGE).await?;
     let cancel = run.cancel();
     let stop = async {
         began.cancelled().await;

@@ -8,7 +8,7 @@ use agent_tools::{PermissionMode, Permissions};
 
 use super::Finding;
 use super::flaky::Flaky;
-use super::rehearsal::{calls, id, rehearsing, say, words};
+use super::rehearsal::{MESSAGE, calls, id, rehearsing, say, words};
 use crate::config::{Harness, HarnessConfig};
 use crate::spy::Answer;
 use crate::stand_in::Stage;
@@ -130,17 +130,12 @@ async fn own_store(config: &HarnessConfig) -> Result<String, OwnStore> {
     if store.load(&name).await?.is_some() {
         return Err(OwnStore::Lies(format!("session {name} exists before it began")));
     }
-    let played =
-        Harness::new(turn(config, store.clone())?).session(name.clone()).send("This is a rehearsal.").await;
-    let played = match played {
-        Ok(run) => run.finish().await,
-        Err(error) => Err(error),
-    };
-    let judged = judge(store, &name, &expected).await;
-    let lease = store.lease(&name).await?;
-    store.delete(lease).await?;
-    played?;
-    judged?;
+    let seen = play(config, &name, &expected).await;
+    if store.load(&name).await?.is_some() {
+        let lease = store.lease(&name).await?;
+        store.delete(lease).await?;
+    }
+    seen?;
     let left = store.load(&name).await?.is_some();
     let steps = expected.len();
     match left {
@@ -152,7 +147,11 @@ async fn own_store(config: &HarnessConfig) -> Result<String, OwnStore> {
     }
 }
 
-async fn judge(store: &Arc<dyn Store>, name: &SessionId, expected: &[RawJson]) -> Result<(), OwnStore> {
+async fn play(config: &HarnessConfig, name: &SessionId, expected: &[RawJson]) -> Result<(), OwnStore> {
+    let store = &config.store;
+    let session = Harness::new(turn(config, store.clone())?).session(name.clone());
+    session.send(MESSAGE).await?.finish().await?;
+    drop(session);
     let record = store.load(name).await?;
     let record =
         record.ok_or_else(|| OwnStore::Lies("a session that was written is not there".to_owned()))?;

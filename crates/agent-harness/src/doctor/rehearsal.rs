@@ -16,7 +16,8 @@ use crate::{AllowAll, Clock, HarnessError, RetryPolicy, TurnEnd};
 
 /// More steps than any rehearsal takes.
 const STEPS: u32 = 100;
-const MESSAGE: &str = "This is a rehearsal.";
+/// What the user says in a rehearsal.
+pub(super) const MESSAGE: &str = "This is a rehearsal.";
 
 /// What came of a rehearsal.
 pub(super) struct Rehearsal {
