@@ -29,7 +29,9 @@ pub(super) async fn examine(config: &HarnessConfig) -> Finding {
     };
     let profile = config.model.profile();
     judge_marks(&mut finding, profile, &asked);
-    simulate(&mut finding, profile, &asked);
+    if profile.cache != CacheProfile::None {
+        simulate(&mut finding, profile, &asked);
+    }
     finding
 }
 
@@ -60,8 +62,9 @@ fn judge_marks(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
         ),
         CacheProfile::Marked { max_marks, .. } => {
             let places = places(asked);
+            let each = if least == most { most.to_string() } else { format!("{least} to {most}") };
             finding.saw(format!(
-                "{} requests of a conversation had {least} to {most} breakpoints, of at most {max_marks}; the last one at {places}",
+                "each of {} requests of a conversation had {each} breakpoints, of at most {max_marks}; the last one at {places}",
                 asked.len()
             ));
         }
@@ -123,13 +126,14 @@ fn judge_rate(finding: &mut Finding, summary: &Summary, faults: &[(Cause, String
         hit * 100.0,
         best * 100.0
     );
+    // Once the conversation is long enough it is kept, so only the beginning is paid for again.
     let only_small = faults.iter().all(|(cause, _)| *cause == Cause::BelowMinimum);
-    match faults.first() {
+    match faults.iter().find(|(cause, _)| only_small || *cause != Cause::BelowMinimum) {
         Some((_, fault)) if only_small => {
-            finding.warn(format!("{seen}; {fault}"), "It passes as the conversation grows.")
+            finding.warn(format!("{seen}; {fault}"), "It passes as the conversation grows.");
         }
         Some((_, fault)) => {
-            finding.fail(format!("{seen}; {fault}"), "See `agent cache audit` for every request.")
+            finding.fail(format!("{seen}; {fault}"), "See `agent cache audit` for every request.");
         }
         None if hit < best * ENOUGH => finding.warn(seen, "See `agent cache audit` for every request."),
         None => finding.saw(seen),

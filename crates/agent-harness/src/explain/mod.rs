@@ -84,9 +84,9 @@ pub(crate) async fn explain(
         model: spy,
         store: Arc::new(Shadow::new(record, config.store.clone())),
         tools: Stage::new(|_| NOT_RUN.to_owned()).of(&config.tools)?,
-        // The sources were asked above; a stored session is held against what the agent itself says.
+        // The sources were asked above; of a stored session they are not asked.
         prompt: if is_new { prompt } else { config.prompt.clone() },
-        sources: Vec::new(),
+        sources: if is_new { Vec::new() } else { config.sources.clone() },
         asker: Arc::new(AllowAll),
         retry: RetryPolicy::never(),
         ..config.clone()

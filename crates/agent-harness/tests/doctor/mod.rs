@@ -92,8 +92,70 @@ fn a_sound_agent_passes() {
     let config = HarnessConfig { store: store.clone(), ..sound() };
     let checkup = block(examine(&config));
     assert!(!checkup.has_failed(), "{checkup}");
-    insta::assert_snapshot!(verdicts(&checkup), @"");
-    insta::assert_snapshot!(checkup.to_string(), @"");
+    insta::assert_snapshot!(verdicts(&checkup), @"
+    pass static-system
+    pass breakpoints
+    absent first-step
+    pass permissions
+    pass descriptions
+    pass cancellation
+    pass outputs
+    pass stops
+    pass persistence
+    absent background
+    pass minimum
+    pass profile
+    pass retries
+    ");
+    insta::assert_snapshot!(checkup.to_string(), @"
+    self-check of an agent with anthropic/claude-opus-5-5
+     1 pass   static system prompt, no clock or user data
+              assembled and encoded twice: 2 blocks (system 88cc6e8e0400973f), the
+              same 9658 bytes
+     2 pass   cache breakpoints placed
+              each of 8 requests of a conversation had 3 breakpoints, of at most 4;
+              the last one at tools[2], system[1], messages[14].content[0]
+              simulated by the published rules: 82.1% of the input read from the
+              cache, at best 82.1%
+     3 absent first step and continuation differ
+              nothing prepares a step yet: every step sends the history as it stands
+     4 pass   every tool checks permission at execution
+              3 of 3 tools were called under a rule that refuses them, and none ran
+              mode Default; without asking run: read_file, complete; asked is
+              NobodyToAsk
+     5 pass   tool descriptions teach
+              3 descriptions of 111 to 139 bytes, read for when to use a tool and
+              when not
+     6 pass   cancellation reaches the leaves
+              a run that was stopped while a tool worked told the tool and ended as
+              aborted
+              a run that was stopped while the model answered gave the call up
+              1 readers, called after a stop, ended within 5 s
+              without a deadline, so that they run until they end or are stopped:
+              read_file, write_file, complete
+     7 pass   outputs capped, truncated, offloaded
+              3 of 3 tools said twice what they may: each output was cut to its cap
+              (51200 to 51200 bytes), and the whole of it was kept under the name
+              the cut gives
+     8 pass   stop conditions combined
+              a turn ends after 40 steps
+              it ends when a call of one of these succeeds: complete
+     9 pass   messages persisted atomically
+              a turn of 3 steps was broken at each of its 9 writes: what was stored
+              was whole every time, and the same message took the turn to its end
+              the agent's own store gave back the same bytes of 4 entries, refused a
+              commit on a stale revision and deleted the session
+    10 absent background work after the turn
+              nothing works after a turn yet: there is no memory that could learn
+              from it
+     * pass   the prompt is long enough to be cached
+              tools and system prompt have about 2248 tokens, and 512 are needed
+     * pass   the model is known
+              anthropic/claude-opus-5-5: 1000000 tokens of context, 128000 of output
+     * pass   failed model calls are tried again
+              5 attempts a call, 20 retries a run
+    8 pass, 0 warn, 0 fail, 2 absent of 10
+    ");
     assert!(block(store.sessions()).unwrap().is_empty(), "the session of the check is deleted");
     let json = serde_json::to_value(&checkup).unwrap();
     assert_eq!(
@@ -106,7 +168,7 @@ fn a_sound_agent_passes() {
 #[test]
 fn a_prompt_that_changes_by_itself() {
     let name = "static-system";
-    check(name, Verdict::Fail, "clock holds what looks like a clock: Started at 12:04:05", |config| {
+    check(name, Verdict::Fail, "holds what looks like a clock: Started at 12:04:05", |config| {
         let clock = Value::declared("Started at 12:04:05, be quick.", "a mistake");
         config.prompt.add(Fragment::<Static>::new(Layer::Session, "clock", clock).unwrap());
     });

@@ -138,13 +138,13 @@ fn layers_sources_losers_and_warnings_are_shown() {
         2. rules: session from file AGENTS.md (project),
            54 bytes, about 14 tokens, b8d9ab67f49a79c9
            | Instructions from AGENTS.md (project):
-           | 
+           |
            | Run the tests.
         3. tone: session from code (managed),
            72 bytes, about 18 tokens, 6e819694f039b8a2
            over: static from code (session), 12 bytes
            | Managed instructions. They override every other instruction:
-           | 
+           |
            | Be formal.
         warning: rules: one of 2 is unreadable
         messages: 1
@@ -179,12 +179,12 @@ fn layers_sources_losers_and_warnings_are_shown() {
         2. rules: session from file AGENTS.md (project),
            54 bytes, about 14 tokens, b8d9ab67f49a79c9
            | Instructions from AGENTS.md (project):
-           | 
+           |
            | Run the tests.
         3. tone: session from code (managed),
            72 bytes, about 18 tokens, 6e819694f039b8a2
            | Managed instructions. They override every other instruction:
-           | 
+           |
            | Be formal.
         messages: 3
         1. user, entry 0: 3 bytes, about 1 tokens
@@ -193,7 +193,7 @@ fn layers_sources_losers_and_warnings_are_shown() {
            text, 6 bytes | Hello.
         3. user, entry 2: 8 bytes, about 2 tokens
            text, 8 bytes | And now?
-        warning: system: the session keeps the system prompt it began with; begin another session for the new one
+        warning: system: the session keeps the system prompt it began with, which does not have what the agent says now under `block 0`; begin another session for the new prompt
         warning: tools: the agent has other tools than when the session began; the new list is sent, and the prompt cache begins anew
         ");
         assert!(
