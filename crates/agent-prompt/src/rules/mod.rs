@@ -32,14 +32,15 @@ use import::Expansion;
 ///     "docs/style.md" => Some("Two spaces.".to_owned()),
 ///     _ => None,
 /// };
-/// let mut rules = RuleFiles::new(RuleConfig { user: vec![], ..RuleConfig::default() });
+/// let mut rules = RuleFiles::new(RuleConfig::default());
 /// for candidate in rules.config().candidates("src")? {
-///     if let Some(text) = on_disk(&candidate.path.relative()) {
+///     // The root is part of the path: `user:AGENTS.md` and `managed:AGENTS.md` are other files.
+///     if let Some(text) = on_disk(&candidate.path.to_string()) {
 ///         rules.add(candidate, text);
 ///     }
 /// }
 /// while let Some(path) = rules.wanted().pop_first() {
-///     let text = on_disk(&path.relative());
+///     let text = on_disk(&path.to_string());
 ///     rules.provide(path, text);
 /// }
 /// assert_eq!(rules.resolve().rules[0].text, "Write short functions.\nFrom docs/style.md:\nTwo spaces.");
