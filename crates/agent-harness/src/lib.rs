@@ -37,6 +37,7 @@ mod retry;
 mod run;
 mod session;
 mod source;
+mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
@@ -46,3 +47,4 @@ pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};
+pub use workspace::{Environment, Workspace};
