@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent::{
     Agent, AgentBuilder, AllowAll, ApiKey, HttpConfig, HttpModel, LocalSandbox, NobodyToAsk, Permissions,
-    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, is_loopback,
-    step_count, tool_called,
+    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, Workspace, builtins,
+    is_loopback, step_count, tool_called,
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
@@ -54,7 +54,19 @@ pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliErr
         AskMode::Deny => builder.asker(NobodyToAsk),
         AskMode::Allow => builder.asker(AllowAll),
     };
-    Ok(builder.build()?)
+    Ok(builder.source(surroundings(args)).build()?)
+}
+
+/// What else a session that begins is told: rule files, and the state of the repository.
+fn surroundings(args: &RunArgs) -> Workspace {
+    let workspace = Workspace::new(&args.cwd);
+    if args.bare {
+        return workspace.without_rules().without_environment();
+    }
+    match env::config_dir() {
+        Some(folder) => workspace.user_folder(folder),
+        None => workspace,
+    }
 }
 
 /// Built-in tools on the workspace, sessions on disk, the program's own instructions.
@@ -79,7 +91,8 @@ pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<()
     let Some(store) = stored(&env::data_dir(args.data.data_dir.clone())?)? else { return Ok(()) };
     let Some(record) = store.load(id).await? else { return Ok(()) };
     let now = place(LocalSandbox::open(&args.cwd)?.path());
-    let began = record.meta.system.last().map_or("", |block| block.text());
+    let began = record.meta.system.iter().map(|block| block.text()).find(|text| text.starts_with(PLACE));
+    let began = began.unwrap_or_default();
     if began == now {
         return Ok(());
     }

@@ -23,7 +23,7 @@ fn branch_default_user_commits_and_status() {
     repository.git(&["checkout", "--quiet", "-b", "fix/größe"]);
     repository.git(&["config", "init.defaultBranch", "main"]);
     place.write("work/a.txt", b"changed");
-    place.write("work/sub/neu \xC3\xA9.txt", b"new");
+    place.write("work/sub/neu é.txt", b"new");
     insta::assert_snapshot!(show(&place, "work"), @"");
     // Paths are told from where the agent works.
     insta::assert_snapshot!(show(&place, "work/sub").lines().rev().take(3).collect::<Vec<_>>().join("\n"), @"");
@@ -78,7 +78,11 @@ fn a_long_status_is_cut_with_a_note() {
     let environment = block(place.workspace("work").environment()).unwrap();
     let snapshot = environment.facts.snapshot().unwrap();
     assert_eq!(snapshot.text().chars().count(), ENVIRONMENT_CHARS);
-    assert!(snapshot.text().ends_with("[cut here; run `git status --short` for the rest]"), "{}", snapshot.text());
+    assert!(
+        snapshot.text().ends_with("[cut here; run `git status --short` for the rest]"),
+        "{}",
+        snapshot.text()
+    );
     assert_eq!(environment.problems, []);
 }
 

@@ -96,7 +96,8 @@ fn an_origin_that_lends_missing_objects() {
 #[test]
 fn hooks_pagers_and_aliases() {
     let trapped = repository();
-    for name in ["core.pager", "pager.log", "pager.status", "core.editor", "diff.external", "core.sshCommand"] {
+    for name in ["core.pager", "pager.log", "pager.status", "core.editor", "diff.external", "core.sshCommand"]
+    {
         trapped.1.git(&["config", name, &trapped.2]);
     }
     for alias in ["status", "log", "rev-parse", "symbolic-ref", "for-each-ref", "config", "trap"] {

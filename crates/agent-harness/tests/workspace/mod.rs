@@ -46,15 +46,14 @@ impl Place {
 
     /// The workspace at `folder`, with the folders beside it.
     pub(crate) fn workspace(&self, folder: &str) -> Workspace {
-        Workspace::new(self.path(folder))
-            .user_folder(self.path("user"))
-            .managed_folder(self.path("managed"))
+        Workspace::new(self.path(folder)).user_folder(self.path("user")).managed_folder(self.path("managed"))
     }
 
     /// A text without the place of this test.
     pub(crate) fn placeless(&self, text: &str) -> String {
         let real = self.dir.path().canonicalize().unwrap();
-        text.replace(&real.display().to_string(), "TMP").replace(&self.dir.path().display().to_string(), "TMP")
+        text.replace(&real.display().to_string(), "TMP")
+            .replace(&self.dir.path().display().to_string(), "TMP")
     }
 
     /// What is sent of a workspace, block by block, and what the user is told.

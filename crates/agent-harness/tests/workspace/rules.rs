@@ -24,7 +24,8 @@ fn the_whole_prompt_of_a_folder() {
     ]);
     Repository::init(place.path("work")).commit("a.txt", "First");
     let workspace = place.workspace("work/crates/app");
-    let shown = place.show(&workspace).replace(&format!("Platform: {}", std::env::consts::OS), "Platform: OS");
+    let shown =
+        place.show(&workspace).replace(&format!("Platform: {}", std::env::consts::OS), "Platform: OS");
     insta::assert_snapshot!(shown, @"");
     assert_eq!(place.show(&workspace), place.show(&workspace.clone()), "equal bytes each time");
     let last = assemble(&workspace).unwrap().blocks().last().unwrap().key.clone();
@@ -109,7 +110,10 @@ fn a_policy_is_whole_or_no_session_begins() {
     let place = Place::new(&[]);
     place.write("managed/AGENTS.md", b"\xFF");
     insta::assert_snapshot!(refused(&place), @"");
-    assert!(place.show(&place.workspace("work").without_rules()).starts_with("error: "), "rules left out or not");
+    assert!(
+        place.show(&place.workspace("work").without_rules()).starts_with("error: "),
+        "rules left out or not"
+    );
 
     let place = Place::new(&[("managed/AGENTS.md", "A\n@more.md")]);
     insta::assert_snapshot!(refused(&place), @"");
