@@ -315,8 +315,11 @@ async fn rules_and_the_repository_enter_the_prompt_of_a_new_session() {
     std::fs::write(home.work().join("AGENTS.md"), "Run the tests.").unwrap();
     let git = std::process::Command::new("git").args(["init", "--quiet"]).current_dir(home.work()).status();
     assert!(git.expect("this test makes a repository: install git").success());
-    let sim = SimProvider::start(vec![Reply::text("one"), Reply::text("two"), Reply::text("three")]).unwrap();
-    for args in [&["go", "--session", "s"][..], &["more", "--session", "s", "--bare"], &["go", "--bare"]] {
+    let replies = ["one", "two", "three", "four"].map(Reply::text);
+    let sim = SimProvider::start(replies.to_vec()).unwrap();
+    let runs: [&[&str]; 4] =
+        [&["go", "--session", "s"], &["more", "--session", "s", "--bare"], &["go", "--bare"], &["go"]];
+    for args in runs {
         let output = home.run(&sim.base_url(), args).await;
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     }
@@ -337,6 +340,7 @@ async fn rules_and_the_repository_enter_the_prompt_of_a_new_session() {
     insta::assert_snapshot!(rest.join("\n").replace(&home.work().canonicalize().unwrap().display().to_string(), "WORK"), @"");
     assert_eq!(systems[1], systems[0], "a session keeps the prompt it began with");
     assert_eq!(systems[2].len(), 2, "{:?}", systems[2]);
+    assert_eq!(systems[3], systems[0], "another process builds the same bytes");
 }
 
 #[tokio::test]

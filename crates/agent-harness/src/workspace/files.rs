@@ -39,7 +39,7 @@ pub(super) enum Unread {
     TooLarge,
     #[error("its byte {at} is not UTF-8; save it as UTF-8")]
     NotUtf8 { at: usize },
-    #[error("{0}; check its permissions")]
+    #[error("{0}; mend that, or remove it")]
     Io(#[from] io::Error),
 }
 

@@ -188,14 +188,18 @@ mod tests {
 
     #[test]
     fn what_it_is_started_with() {
-        let script = r#"printf '%s\n' "$@"; env | grep -E '^(GIT|LC_ALL|PAGER|SSH)' | sort >&2; exit 3"#;
+        let script =
+            r#"printf '%s\n' "$@"; printenv GIT_OPTIONAL_LOCKS GIT_ALLOW_PROTOCOL LC_ALL >&2; exit 3"#;
         let (_folder, answer) = check(script, DEADLINE);
         let answer = answer.unwrap();
         assert_eq!((answer.code, answer.is_cut), (Some(3), false));
         let out = String::from_utf8(answer.out).unwrap();
         assert!(out.starts_with("--no-optional-locks\n--no-pager\n-c\ncore.fsmonitor=false\n"), "{out}");
         assert!(out.ends_with("-c\nfilter.x.clean=\nstatus\n"), "{out}");
-        insta::assert_snapshot!(String::from_utf8(answer.err).unwrap(), @"");
+        assert_eq!(String::from_utf8(answer.err).unwrap(), "0\nnone\nC\n");
+        let command = Git::default().command(Path::new("/"));
+        let removed = command.as_std().get_envs().filter(|(_, value)| value.is_none());
+        assert!(removed.map(|(name, _)| name).eq(std::collections::BTreeSet::from(REDIRECTIONS)));
     }
 
     #[test]
@@ -231,6 +235,6 @@ mod tests {
     fn no_git_is_told() {
         let git = Git { program: "/nowhere/git".into(), deadline: DEADLINE };
         let silence = block(git.ask(Path::new("/"), &[], &["status"])).unwrap_err();
-        insta::assert_snapshot!(silence, @"");
+        insta::assert_snapshot!(silence, @"git cannot be started (No such file or directory (os error 2)); install it, or leave the environment out");
     }
 }

@@ -24,9 +24,30 @@ fn branch_default_user_commits_and_status() {
     repository.git(&["config", "init.defaultBranch", "main"]);
     place.write("work/a.txt", b"changed");
     place.write("work/sub/neu é.txt", b"new");
-    insta::assert_snapshot!(show(&place, "work"), @"");
+    insta::assert_snapshot!(show(&place, "work"), @"
+    == environment
+    The environment when it was looked at; it is not kept up to date:
+    Platform: OS
+    Working directory: TMP/work
+    Branch: fix/größe
+    Default branch: main
+    Git user: Ada
+    Last commits:
+    1a5a99b Change 7
+    1dc6510 Change 6
+    79e34eb Change 5
+    fe38daf Change 4
+    d1c1e3a Change 3
+    Status:
+     M a.txt
+    ?? sub/
+    ");
     // Paths are told from where the agent works.
-    insta::assert_snapshot!(show(&place, "work/sub").lines().rev().take(3).collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(show(&place, "work/sub").lines().rev().take(3).collect::<Vec<_>>().join("\n"), @"
+    ?? ./
+     M ../a.txt
+    Status:
+    ");
 }
 
 #[test]
@@ -39,17 +60,46 @@ fn the_origin_says_which_branch_is_the_default() {
     let clone = Repository::init(place.path("clone"));
     clone.git(&["config", "init.defaultBranch", "main"]);
     clone.git(&["checkout", "--quiet", "-b", "main"]);
-    insta::assert_snapshot!(show(&place, "clone"), @"");
+    insta::assert_snapshot!(show(&place, "clone"), @"
+    == environment
+    The environment when it was looked at; it is not kept up to date:
+    Platform: OS
+    Working directory: TMP/clone
+    Branch: main
+    Default branch: release/2.x
+    Git user: Ada
+    Last commits:
+    6f74486 First
+    Status: clean
+    ");
 }
 
 #[test]
 fn without_commits_detached_and_in_a_worktree() {
     let place = Place::new(&[]);
     let repository = Repository::init(place.path("work"));
-    insta::assert_snapshot!(show(&place, "work"), @"");
+    insta::assert_snapshot!(show(&place, "work"), @"
+    == environment
+    The environment when it was looked at; it is not kept up to date:
+    Platform: OS
+    Working directory: TMP/work
+    Branch: main
+    Git user: Ada
+    Status: clean
+    ");
     repository.commit("a.txt", "First\u{1b}[31m red");
     repository.git(&["worktree", "add", "--quiet", "--detach", "../tree"]);
-    insta::assert_snapshot!(show(&place, "tree"), @"");
+    insta::assert_snapshot!(show(&place, "tree"), @"
+    == environment
+    The environment when it was looked at; it is not kept up to date:
+    Platform: OS
+    Working directory: TMP/tree
+    Branch: (detached)
+    Git user: Ada
+    Last commits:
+    8a90e1a First [31m red
+    Status: clean
+    ");
 }
 
 #[test]
@@ -65,7 +115,7 @@ fn outside_a_repository_there_is_nothing() {
 #[test]
 fn a_repository_that_git_does_not_take_is_told() {
     let place = Place::new(&[("work/.git/HEAD", "nonsense")]);
-    insta::assert_snapshot!(show(&place, "work"), @"");
+    insta::assert_snapshot!(show(&place, "work"), @"!! environment.repository: it is left out: git refused: fatal: not a git repository (or any of the parent directories): .git");
 }
 
 #[test]
@@ -98,7 +148,7 @@ fn looking_takes_no_lock_and_writes_no_index() {
     let before = std::fs::read(&index).unwrap();
     // Another process holds the lock.
     place.write("work/.git/index.lock", b"");
-    insta::assert_snapshot!(show(&place, "work").lines().last().unwrap(), @"");
+    insta::assert_snapshot!(show(&place, "work").lines().last().unwrap(), @"Status: clean");
     std::fs::remove_file(place.path("work/.git/index.lock")).unwrap();
     show(&place, "work");
     assert_eq!(std::fs::read(&index).unwrap(), before);
@@ -125,5 +175,5 @@ fn no_git_is_started_when_the_environment_is_left_out() {
     let place = Place::new(&[("work/.git/HEAD", "nonsense")]);
     assert_eq!(place.show(&place.workspace("work").without_environment()), "");
     let nowhere = Workspace::new(place.path("nowhere"));
-    insta::assert_snapshot!(place.show(&nowhere), @"");
+    insta::assert_snapshot!(place.show(&nowhere), @"error: folder TMP/nowhere cannot be read: No such file or directory (os error 2)");
 }

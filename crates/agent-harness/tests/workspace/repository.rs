@@ -1,6 +1,6 @@
 //! A git repository made for one test, with fixed people and dates.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// A repository. Its tests need git.
@@ -18,10 +18,6 @@ impl Repository {
             repository.git(&["config", name, value]);
         }
         repository
-    }
-
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Writes a file and commits everything.

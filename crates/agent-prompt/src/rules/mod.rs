@@ -249,7 +249,7 @@ mod tests {
         !! rules.AGENTS.md:3: ~/x.md is not imported: it is absolute; write it relative to the file that names it
         !! rules.b.md:1: a.md is not imported: it takes in the file that it is taken into; remove one of the two imports
         !! rules.b.md:2: AGENTS.md is not imported: it takes in the file that it is taken into; remove one of the two imports
-        !! rules.AGENTS.md:5: nowhere.md is not imported: there is no such file; check the path, which is relative to the file that names it
+        !! rules.AGENTS.md:5: nowhere.md is not imported: no file is there that can be read; check the path, which is relative to the file that names it
         ?? nowhere.md
         ");
     }
