@@ -87,6 +87,9 @@ pub(crate) struct AgentArgs {
     /// The directory to work in
     #[arg(long, default_value = ".")]
     pub(crate) cwd: PathBuf,
+    /// Begin without rule files (AGENTS.md, CLAUDE.md) and without the state of the git repository
+    #[arg(long)]
+    pub(crate) bare: bool,
     /// Most steps of the turn
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,

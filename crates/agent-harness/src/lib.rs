@@ -42,6 +42,7 @@ mod session;
 mod source;
 mod spy;
 mod stand_in;
+mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
@@ -53,3 +54,4 @@ pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};
+pub use workspace::{Environment, Workspace};

@@ -15,6 +15,7 @@ use crate::stand_in::Stage;
 const STEPS: usize = 8;
 /// Bytes of each result in it: some two thousand tokens.
 const RESULT: usize = 8_000;
+const LINE: &str = "A line of a result as a tool might give it.\n";
 /// Time between two of its requests.
 const BETWEEN: Duration = Duration::from_secs(20);
 /// Share of what could be read that must be.
@@ -45,7 +46,7 @@ async fn conversation(config: &HarnessConfig) -> Result<Vec<Asked>, String> {
     let first = config.tools.cards().first().map_or("rehearse", |card| card.name());
     let mut answers: Vec<Answer> = (1..STEPS).map(|_| calls([first])).collect();
     answers.push(words("Done."));
-    let stage = Stage::new(|traits| "rehearsed ".repeat(RESULT.min(traits.cap.bytes / 2) / 10));
+    let stage = Stage::new(|traits| LINE.repeat(RESULT.min(traits.cap.bytes / 2) / LINE.len()));
     let rehearsal = Rehearsal::of(config, answers, stage).await;
     Ok(rehearsal.map_err(|error| error.to_string())?.seen.all())
 }

@@ -74,7 +74,14 @@ pub(crate) async fn explain(
     message: Option<UserMessage>,
 ) -> Result<ExplainedRequest, HarnessError> {
     let record = config.store.load(id).await?;
-    let prompt = config.whole_prompt(id).await?;
+    let (prompt, unknown) = match config.whole_prompt(id).await {
+        Ok(prompt) => (prompt, None),
+        Err(error) if record.is_none() => return Err(error),
+        // A stored session goes on without its sources; only who said what is not known then.
+        Err(error) => {
+            (config.prompt.clone(), Some(Diagnostic { what: "sources".into(), why: error.to_string() }))
+        }
+    };
     let assembled = prompt.assemble();
     let open = record.as_ref().is_some_and(|record| record.checkpoint.turn.is_some());
     let (is_new, assumes_message) = (record.is_none(), message.is_none() && !open);
@@ -103,7 +110,7 @@ pub(crate) async fn explain(
     let said = |diagnostic: &Diagnostic| explanation.diagnostics.contains(diagnostic);
     let mut request_diagnostics: Vec<Diagnostic> =
         told.diagnostics.into_iter().filter(|diagnostic| !said(diagnostic)).collect();
-    request_diagnostics.extend(diagnostics);
+    request_diagnostics.extend(diagnostics.into_iter().chain(unknown));
     request_diagnostics.dedup();
     let profile = config.model.profile();
     let body_bytes = outgoing.body.len();

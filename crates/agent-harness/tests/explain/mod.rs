@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_core::UserMessage;
+use agent_core::{SessionId, UserMessage};
 use agent_harness::{ExplainedRequest, Harness, HarnessConfig, HarnessError, PromptSource, SourceError};
 use agent_prompt::{Fragment, Layer, Prompt, Session, Source, Static, Value};
 use agent_store::{MemoryStore, Store};
@@ -220,12 +220,15 @@ fn explaining_takes_no_lease_and_waits_for_nobody() {
         assert_eq!(agent.effects.all(), ["slow began"], "the tool did not run again");
         run.cancel().cancel();
         watch(run).await;
-        let error = Harness::new(HarnessConfig {
+        let harness = Harness::new(HarnessConfig {
             sources: vec![Arc::new(Missing)],
             ..agent.harness.config().clone()
         });
-        let error = error.session(id()).explain(None).await.unwrap_err();
+        let other = SessionId::new("other").unwrap();
+        let error = harness.session(other).explain(None).await.unwrap_err();
         assert!(matches!(error, HarnessError::Source { .. }), "{error}");
+        let stored = harness.session(id()).explain(None).await.unwrap();
+        assert_eq!(stored.request_diagnostics[0].what, "sources", "a stored session goes on without them");
     });
 }
 
