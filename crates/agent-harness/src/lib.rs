@@ -49,7 +49,7 @@ pub use clock::{Clock, SystemClock};
 pub use config::{Harness, HarnessConfig};
 pub use doctor::{Checkup, Finding, Verdict, examine};
 pub use error::HarnessError;
-pub use explain::{ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;

@@ -19,7 +19,21 @@ async fn doctor(home: &Home, args: &[&str]) -> (Option<i32>, String, Value) {
 async fn our_own_agent_fails_in_nothing() {
     let home = Home::new();
     let (code, verdicts, json) = doctor(&home, &[]).await;
-    insta::assert_snapshot!(verdicts, @"");
+    insta::assert_snapshot!(verdicts, @"
+    pass static-system
+    pass breakpoints
+    absent first-step
+    pass permissions
+    pass descriptions
+    pass cancellation
+    pass outputs
+    pass stops
+    pass persistence
+    absent background
+    pass minimum
+    pass profile
+    pass retries
+    ");
     assert_eq!(code, Some(0), "{json:#}");
     for finding in json["items"].as_array().unwrap() {
         assert!(!finding["evidence"].as_array().unwrap().is_empty(), "{finding}");

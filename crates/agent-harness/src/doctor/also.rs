@@ -4,7 +4,7 @@ use agent_cache::RuleBook;
 use agent_core::CacheProfile;
 use agent_prompt::{Beside, estimate_tokens};
 
-use super::{Finding, assembled, told};
+use super::{Finding, assembled, rules_of, told};
 use crate::config::HarnessConfig;
 
 pub(super) async fn examine(config: &HarnessConfig) -> Vec<Finding> {
@@ -27,7 +27,9 @@ async fn minimum(config: &HarnessConfig) -> Finding {
     let profile = config.model.profile();
     let least = match &profile.cache {
         CacheProfile::Marked { min_tokens, .. } => u64::from(*min_tokens),
-        _ => RuleBook::builtin().rules(&profile.provider, &profile.model).min_tokens,
+        CacheProfile::None | CacheProfile::Automatic | _ => {
+            RuleBook::builtin().rules(rules_of(&profile.provider), &profile.model).min_tokens
+        }
     };
     if (tokens as u64) < least {
         finding.warn(

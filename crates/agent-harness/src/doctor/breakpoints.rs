@@ -6,8 +6,9 @@ use agent_cache::{Audit, Cause, Request, RuleBook, Scheme, Simulator, Summary};
 use agent_core::{CacheProfile, ModelProfile};
 
 use super::rehearsal::{calls, words};
-use super::{Finding, Rehearsal};
+use super::{Finding, Rehearsal, rules_of};
 use crate::config::HarnessConfig;
+use crate::explain::breakpoints;
 use crate::spy::{Answer, Request as Asked};
 use crate::stand_in::Stage;
 
@@ -53,7 +54,7 @@ async fn conversation(config: &HarnessConfig) -> Result<Vec<Asked>, String> {
 
 fn judge_marks(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
     let name = format!("{}/{}", profile.provider, profile.model);
-    let counts: Vec<usize> = asked.iter().map(|asked| asked.marks.len()).collect();
+    let counts: Vec<usize> = asked.iter().map(|asked| breakpoints(asked).len()).collect();
     let (least, most) =
         (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
     match &profile.cache {
@@ -70,30 +71,23 @@ fn judge_marks(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
             ));
         }
         CacheProfile::Automatic => finding.saw(format!("{name} caches by itself: no breakpoints are needed")),
-        _ => finding.warn(
+        CacheProfile::None | _ => finding.warn(
             format!("{name} is not known to cache prompts: every step pays for the whole conversation"),
             "If the provider caches, say so in a table of models (`cache`), or use one that does.",
         ),
     }
 }
 
-/// Where the marks of the last request stand in its body; by what they end, where the format is not read.
+/// Where the breakpoints of the last request stand.
 fn places(asked: &[Asked]) -> String {
-    let Some(last) = asked.last() else { return String::new() };
-    let read = Request::read(&last.outgoing.body.to_vec(), None);
-    let marked = |request: &Request| {
-        let blocks = request.blocks.iter().filter(|block| block.mark.is_some());
-        blocks.map(|block| block.path.clone()).collect::<Vec<_>>()
-    };
-    match read.as_ref().map(marked) {
-        Ok(paths) if !paths.is_empty() => paths.join(", "),
-        _ => last.marks.iter().map(|mark| format!("{:?}", mark.at)).collect::<Vec<_>>().join(", "),
-    }
+    let last = asked.last().map(breakpoints).unwrap_or_default();
+    last.iter().map(|breakpoint| breakpoint.at.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Accounts for the conversation by the provider's published rules.
 fn simulate(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
-    let rules = RuleBook::builtin().rules(&profile.provider, &profile.model);
+    let provider = rules_of(&profile.provider);
+    let rules = RuleBook::builtin().rules(provider, &profile.model);
     let requests: Result<Vec<Request>, _> =
         asked.iter().map(|asked| Request::read(&asked.outgoing.body.to_vec(), None)).collect();
     let (Ok(requests), false) = (requests, rules.scheme == Scheme::None) else {
@@ -103,7 +97,7 @@ fn simulate(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
         ));
         return;
     };
-    let simulator = Simulator::new(RuleBook::builtin(), profile.provider.clone());
+    let simulator = Simulator::new(RuleBook::builtin(), provider);
     let mut audit = Audit::new(simulator, None);
     let mut faults = Vec::new();
     let mut at = Duration::ZERO;

@@ -66,3 +66,8 @@ async fn assembled(config: &HarnessConfig) -> Result<Assembled, String> {
 fn told(diagnostic: &Diagnostic) -> String {
     format!("{}: {}", diagnostic.what, diagnostic.why)
 }
+
+/// Under which name the cache rules of a provider stand: one that speaks two formats has a tag for each.
+fn rules_of(provider: &str) -> &str {
+    if provider.starts_with("openai-") { "openai" } else { provider }
+}

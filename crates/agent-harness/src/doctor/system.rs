@@ -49,7 +49,7 @@ fn judge_bytes(finding: &mut Finding, one: &Asked, two: &Asked) {
         return;
     }
     let shared = first.iter().zip(&second).take_while(|(one, two)| one == two).count();
-    let names = [(&one.system != &two.system, "system prompt"), (&one.tools != &two.tools, "list of tools")];
+    let names = [(one.system != two.system, "system prompt"), (one.tools != two.tools, "list of tools")];
     let differs: Vec<_> = names.iter().filter(|(differs, _)| *differs).map(|(_, name)| *name).collect();
     let what = if differs.is_empty() { "encoding".to_owned() } else { differs.join(" and the ") };
     finding.fail(

@@ -6,7 +6,9 @@ mod show;
 
 use std::sync::Arc;
 
-use agent_core::{Body, Diagnostic, EventBody, JournalRecord, SessionId, SessionRecord, Ttl, UserMessage};
+use agent_core::{
+    Body, Diagnostic, EventBody, JournalRecord, Mark, MarkPoint, SessionId, SessionRecord, Ttl, UserMessage,
+};
 use agent_prompt::{Beside, Explanation, estimate_tokens};
 use serde::Serialize;
 
@@ -43,8 +45,8 @@ pub struct ExplainedRequest {
     pub prompt: Explanation,
     /// The conversation in the order it is sent.
     pub messages: Vec<ExplainedMessage>,
-    /// The breakpoints of the whole request, in order.
-    pub breakpoints: Vec<Ttl>,
+    /// The cache breakpoints of the whole request, in order.
+    pub breakpoints: Vec<ExplainedBreakpoint>,
     /// What cannot be sent as asked, and what is different from how the session began.
     pub request_diagnostics: Vec<Diagnostic>,
     /// The headers that what is in the body needs, beside those of every request.
@@ -55,6 +57,17 @@ pub struct ExplainedRequest {
     pub body_estimated_tokens: usize,
     #[serde(skip)]
     body: Body,
+}
+
+/// A cache breakpoint of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedBreakpoint {
+    /// What it ends: the block of the body (`tools[7]`, `system[1]`, `messages[2].content[0]`), or in formats that are not
+    /// read back what was marked (`tools`, `system 1`, `entry 2`).
+    pub at: String,
+    /// How long what lies before it is kept.
+    pub ttl: Ttl,
 }
 
 impl ExplainedRequest {
@@ -100,7 +113,12 @@ pub(crate) async fn explain(
     };
     let told = rehearse(shadow, id, message, open).await?;
     let request = seen.all().into_iter().next().ok_or_else(|| HarnessError::NothingToSend(id.clone()))?;
+    let breakpoints = breakpoints(&request);
     let Request { system, tools, messages, marks, outgoing, diagnostics } = request;
+    // Some formats mark no tools; what is not in the body is not shown.
+    let tools_marked = breakpoints.iter().any(|breakpoint| breakpoint.at.starts_with("tools"));
+    let sent = |mark: &&Mark| tools_marked || mark.at != MarkPoint::Tools;
+    let marks: Vec<Mark> = marks.iter().filter(sent).copied().collect();
     let beside = Beside { tools: &tools, marks: &marks, ..Beside::default() };
     let explanation = if is_new {
         assembled.explain(beside)
@@ -122,13 +140,31 @@ pub(crate) async fn explain(
         assumes_results,
         prompt: explanation,
         messages,
-        breakpoints: marks.iter().map(|mark| mark.ttl).collect(),
+        breakpoints,
         request_diagnostics,
         headers: outgoing.headers,
         body_bytes,
         body_estimated_tokens: estimate_tokens(body_bytes),
         body: outgoing.body,
     })
+}
+
+/// The breakpoints as they stand in the body; as they were planned, where its format is not read.
+pub(crate) fn breakpoints(request: &Request) -> Vec<ExplainedBreakpoint> {
+    if let Ok(body) = agent_cache::Request::read(&request.outgoing.body.to_vec(), None) {
+        let marked = body.blocks.into_iter().filter_map(|block| Some((block.path, block.mark?)));
+        return marked.map(|(at, ttl)| ExplainedBreakpoint { at, ttl }).collect();
+    }
+    let planned = request.marks.iter().map(|mark| {
+        let at = match mark.at {
+            MarkPoint::Tools => "tools".to_owned(),
+            MarkPoint::System(block) => format!("system {block}"),
+            MarkPoint::Entry(entry) => format!("entry {entry}"),
+            other => format!("{other:?}"),
+        };
+        ExplainedBreakpoint { at, ttl: mark.ttl }
+    });
+    planned.collect()
 }
 
 /// What the driver told before it would have asked the model.

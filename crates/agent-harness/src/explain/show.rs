@@ -4,7 +4,7 @@ use std::fmt;
 
 use agent_core::Ttl;
 
-use super::{ExplainedMessage, ExplainedRequest};
+use super::{ExplainedBreakpoint, ExplainedMessage, ExplainedRequest};
 
 impl fmt::Display for ExplainedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -12,6 +12,13 @@ impl fmt::Display for ExplainedRequest {
         writeln!(f, "session {} {begins}, model {}", self.session, self.model)?;
         let (bytes, tokens, marks) = (self.body_bytes, self.body_estimated_tokens, self.breakpoints.len());
         writeln!(f, "request: {bytes} bytes, about {tokens} tokens, {marks} cache breakpoints")?;
+        for ExplainedBreakpoint { at, ttl } in &self.breakpoints {
+            writeln!(
+                f,
+                "  cache breakpoint behind {at}, {}",
+                if *ttl == Ttl::OneHour { "1h" } else { "5m" }
+            )?;
+        }
         if self.assumes_message {
             writeln!(f, "assumed: no message was given, so a stand-in ends the conversation")?;
         }
@@ -44,9 +51,8 @@ fn show(f: &mut fmt::Formatter<'_>, number: usize, message: &ExplainedMessage) -
         writeln!(f, "   {what}, {} bytes | {excerpt}", part.bytes)?;
     }
     match breakpoint {
-        Some(Ttl::FiveMinutes) => writeln!(f, "   ^ cache breakpoint, 5m"),
         Some(Ttl::OneHour) => writeln!(f, "   ^ cache breakpoint, 1h"),
-        Some(_) => writeln!(f, "   ^ cache breakpoint"),
+        Some(_) => writeln!(f, "   ^ cache breakpoint, 5m"),
         None => Ok(()),
     }
 }

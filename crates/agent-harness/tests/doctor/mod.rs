@@ -115,8 +115,8 @@ fn a_sound_agent_passes() {
      2 pass   cache breakpoints placed
               each of 8 requests of a conversation had 3 breakpoints, of at most 4;
               the last one at tools[2], system[1], messages[14].content[0]
-              simulated by the published rules: 82.1% of the input read from the
-              cache, at best 82.1%
+              simulated by the published rules: 78.3% of the input read from the
+              cache, at best 78.3%
      3 absent first step and continuation differ
               nothing prepares a step yet: every step sends the history as it stands
      4 pass   every tool checks permission at execution
