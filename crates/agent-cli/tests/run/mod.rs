@@ -337,7 +337,12 @@ async fn rules_and_the_repository_enter_the_prompt_of_a_new_session() {
         system.iter().map(|text| text.lines().next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let [_, rest @ ..] = &firsts(&systems[0])[..] else { panic!("a system prompt") };
-    insta::assert_snapshot!(rest.join("\n").replace(&home.work().canonicalize().unwrap().display().to_string(), "WORK"), @"");
+    insta::assert_snapshot!(rest.join("\n").replace(&home.work().canonicalize().unwrap().display().to_string(), "WORK"), @"
+    The environment when it was looked at; it is not kept up to date:
+    The workspace is WORK. Paths are relative to it.
+    Instructions from user:AGENTS.md (user):
+    Instructions from AGENTS.md (project):
+    ");
     assert_eq!(systems[1], systems[0], "a session keeps the prompt it began with");
     assert_eq!(systems[2].len(), 2, "{:?}", systems[2]);
     assert_eq!(systems[3], systems[0], "another process builds the same bytes");

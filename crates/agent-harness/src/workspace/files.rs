@@ -88,14 +88,13 @@ impl Folder {
             Ok(real) => return Ok(Some(real)),
             Err(error) => error,
         };
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                let is_link = self.0.symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-                if is_link { Err(Unread::Dangling) } else { Ok(None) }
-            }
-            // The system's own refusal has a number; one without was made by the confinement.
-            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => Err(Unread::Outside),
-            _ => Err(error.into()),
+        let kind = error.kind();
+        if matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+            let is_link = self.0.symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+            return if is_link { Err(Unread::Dangling) } else { Ok(None) };
         }
+        // The system's own refusal has a number; one without was made by the confinement.
+        let is_confined = kind == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+        Err(if is_confined { Unread::Outside } else { error.into() })
     }
 }

@@ -160,7 +160,8 @@ const REDIRECTIONS: [&str; 24] = [
     "GIT_TRACE_SETUP",
 ];
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

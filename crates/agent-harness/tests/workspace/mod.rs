@@ -1,5 +1,11 @@
 //! The prompt of a real folder: rule files and repositories on disk.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    reason = "the tests make the folders that a workspace looks at, and say so when git is missing"
+)]
+
 mod environment;
 mod hostile;
 mod repository;
