@@ -1,5 +1,6 @@
 //! `agent doctor` on the program's own agent: this repository's check of requirement V5.
 
+use agent_testkit::{Reply, SimProvider};
 use serde_json::Value;
 
 use crate::support::Home;
@@ -64,6 +65,20 @@ async fn options_of_a_run_are_looked_at() {
     for warned in ["warn permissions", "warn stops", "warn retries"] {
         assert!(verdicts.contains(warned), "{verdicts}");
     }
+}
+
+#[tokio::test]
+async fn the_users_sessions_stay_as_they_are() {
+    let home = Home::new();
+    let sim = SimProvider::start(vec![Reply::text("Hello.")]).unwrap();
+    home.run(&sim.base_url(), &["Hi", "--session", "mine"]).await;
+    let before = home.agent(&["sessions", "list", "--json"]).await.stdout;
+    let (code, verdicts, json) = doctor(&home, &[]).await;
+    assert_eq!(code, Some(0), "{verdicts}");
+    let seen = json["items"][8]["evidence"].to_string();
+    assert!(seen.contains("the agent's own store gave back the same bytes"), "{seen}");
+    let after = home.agent(&["sessions", "list", "--json"]).await.stdout;
+    assert_eq!((before.lines().count(), before), (1, after));
 }
 
 #[tokio::test]

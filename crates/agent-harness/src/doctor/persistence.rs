@@ -32,7 +32,7 @@ pub(super) async fn examine(config: &HarnessConfig) -> Finding {
         Ok(seen) => finding.saw(seen),
         Err(OwnStore::Lies(what)) => finding.fail(
             format!("the agent's own store: {what}"),
-            "Run `agent_testkit::store_suite` over the store: a commit is all or nothing, and stored bytes stay.",
+            "Run the store suite of agent-testkit over the store: a commit is all or nothing, and stored bytes stay.",
         ),
         Err(OwnStore::Failed(error)) => finding.fail(
             format!("the agent's own store cannot be written to: {error}"),
