@@ -176,18 +176,25 @@ fn item_kind(item: &Object<'_>) -> (Role, BlockKind) {
 
 /// One item is one block; breakpoints on its parts stand on the item.
 fn item_block(item: &Object<'_>, at: &Place, kind: BlockKind) -> Block {
-    let parts = item.get("content").and_then(array).unwrap_or_default();
-    let parts: Vec<_> = parts.into_iter().filter_map(Object::read).collect();
+    // A message has its parts in `content`, the result of a call in `output`.
+    let parts = PARTS.iter().filter_map(|name| item.get(name).and_then(array)).flatten();
+    let parts: Vec<_> = parts.filter_map(Object::read).collect();
     let marked = parts.iter().any(|part| part.get(MARK).is_some());
     let picture = parts.iter().any(|part| part.text("type").as_deref() == Some("input_image"));
     let kind = if picture { BlockKind::Image } else { kind };
     let bytes = if marked {
-        item.written(&[], |name, value| if name == "content" { unmarked(value) } else { value.get().into() })
+        item.written(&[], |name, value| {
+            let holds_parts = PARTS.contains(&name) && array(value).is_some();
+            if holds_parts { unmarked(value) } else { value.get().into() }
+        })
     } else {
         item.without(&[])
     };
     Block { mark: marked.then_some(Ttl::FiveMinutes), ..at.block(at.path.clone(), kind, &bytes) }
 }
+
+/// The members of an item that may hold parts.
+const PARTS: [&str; 2] = ["content", "output"];
 
 fn unmarked(content: &RawValue) -> String {
     let parts = array(content).unwrap_or_default();

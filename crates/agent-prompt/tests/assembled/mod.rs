@@ -121,7 +121,7 @@ fn a_stored_session_is_explained_by_what_is_still_said() {
     2. block 2: session from the stored session (session),
        140 bytes, about 35 tokens, 6f5e1771156a475a
        | It says what no one says any more. It says what no one says any more. It
-       | says what no one says any more. It says what no one says any more. 
+       | says what no one says any more. It says what no one says any more.
        ^ cache breakpoint, 5m
     ");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
