@@ -48,7 +48,7 @@ pub use agent_cache::Lifetimes;
 pub use agent_core::{
     ActionCall, ActionOutcome, COMPLETE_TOOL, CallId, Cancel, CardError, Diagnostic, EntryId, Event,
     EventBody, Finish, FinishKind, History, IdError, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
-    ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Usage,
+    ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Ttl, Usage,
     UserMessage,
 };
 pub use agent_harness::{
