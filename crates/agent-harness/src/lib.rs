@@ -39,6 +39,7 @@ mod retry;
 mod run;
 mod session;
 mod source;
+mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
@@ -48,3 +49,4 @@ pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};
+pub use workspace::{Environment, Workspace};
