@@ -43,6 +43,7 @@ impl Marks {
     ) -> Self {
         let mut note = |why: String| diagnostics.push(Diagnostic { what: "marks".into(), why });
         let mut marks: Vec<(Spot, Ttl)> = Vec::new();
+        let follows = given.iter().any(|mark| mark.at != MarkPoint::Tools && find(mark.at).is_ok());
         for mark in given {
             match find(mark.at) {
                 Ok(spot) => match marks.iter_mut().find(|(known, _)| *known == spot) {
@@ -52,6 +53,8 @@ impl Marks {
                 Err(Unmarkable::Nothing) => {
                     note(format!("nothing to mark at {:?}; the marker was dropped", mark.at));
                 }
+                // The next marker behind the tools covers them.
+                Err(Unmarkable::NoBlock) if mark.at == MarkPoint::Tools && follows => {}
                 Err(Unmarkable::NoBlock) => {
                     note(format!("no block of {:?} can carry a marker; it was dropped", mark.at));
                 }

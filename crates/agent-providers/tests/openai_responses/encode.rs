@@ -370,6 +370,8 @@ fn markers_stand_on_parts_of_the_content() {
     assert_eq!(input(&text(&plain.request.body)), without, "a marker changes no byte but its own");
     let tools = Ask { marks: vec![mark(MarkPoint::Tools)], ..Ask::default() };
     assert_eq!(tools.encode(&mut *encoder_of(marked.clone()), &talk()).diagnostics.len(), 1);
+    let covered = Ask { marks: vec![mark(MarkPoint::Tools), mark(MarkPoint::System(0))], ..Ask::default() };
+    assert_eq!(covered.encode(&mut *encoder_of(marked.clone()), &talk()).diagnostics, []);
     for (block, expect) in [(0, r#"brief.","prompt"#), (1, r#"kind.","prompt"#), (2, "")] {
         let one = Ask { marks: vec![mark(MarkPoint::System(block))], ..Ask::default() };
         let encoded = one.encode(&mut *encoder_of(marked.clone()), &talk());
