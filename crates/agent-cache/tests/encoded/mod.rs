@@ -177,10 +177,11 @@ fn the_ideal_loop_reads_nearly_all_and_costs_the_optimum() {
 
 #[test]
 fn steps_of_thirty_parallel_tools_read_as_much() {
-    for service in SERVICES {
+    for service in [CLAUDE, BEDROCK] {
         ideal_loop(service, false, 30, 20);
         ideal_loop(service, true, 30, 20);
     }
+    ideal_loop(RESPONSES, true, 30, 20);
 }
 
 #[test]
