@@ -104,7 +104,14 @@ async fn without_a_script_it_says_what_it_got_on_every_wire() {
     }
     let (code, _, told) = sim.end(rustix::process::Signal::TERM).await;
     assert_eq!(code, Some(0));
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @"
+    POST /v1/messages claude-opus-5-5  200  read 0 written 2307 new 12 out 32
+    POST /v1/messages claude-opus-5-5  200  read 2307 written 0 new 12 out 32
+    POST /v1/chat/completions gpt-5.6-sol  200  read 0 written 2305 new 0 out 32
+    POST /v1/chat/completions gpt-5.6-sol  200  read 2305 written 0 new 0 out 32
+    POST /v1/responses gpt-5.6-sol  200  read 0 written 2306 new 0 out 32
+    POST /v1/responses gpt-5.6-sol  200  read 2306 written 0 new 0 out 32
+    ");
 }
 
 #[tokio::test]

@@ -321,7 +321,7 @@ async fn markers_and_settings_the_service_refuses() {
     let thinking = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":"c","cache_control":{"type":"ephemeral"}},{"type":"text","text":"d"}]},{"role":"user","content":"e"}]"#;
     let refusal =
         agent_testkit::check_request("/v1/messages", streamed(thinking, false).as_bytes()).unwrap_err();
-    insta::assert_snapshot!(refusal.message, @"");
+    insta::assert_snapshot!(refusal.message, @"messages.1.content.0.cache_control: cache_control cannot be set for thinking blocks");
     let automatic = messages(r#""s""#, 1, &[1], r#""cache_control":{"type":"ephemeral","ttl":"1h"},"#);
     insta::assert_snapshot!(told(automatic).await, @"messages[0].content[0]: the automatic cache_control has another ttl than the marker on the last block; give both the same");
     let opus = |more: &str| messages(r#""s""#, 1, &[], more).replace("claude-sonnet-4-6", "claude-opus-5-5");
