@@ -139,6 +139,14 @@ async fn an_altered_or_foreign_block_is_refused_on_every_model() {
         assert_eq!(earlier, "messages.1.content.0: Invalid `signature` in `thinking` block");
         let foreign = talk.after(|body| body["messages"][1]["content"][0]["signature"] = "c2ln".into()).await;
         assert_eq!(foreign, "messages.1.content.0: Invalid `signature` in `thinking` block");
+        let cut = |body: &mut Value| {
+            let whole = body["messages"][1]["content"][0]["signature"].as_str().unwrap().to_owned();
+            body["messages"][1]["content"][0]["signature"] = whole[..whole.len() - 1].into();
+        };
+        assert_eq!(talk.after(cut).await, "messages.1.content.0: Invalid `signature` in `thinking` block");
+        let real =
+            |body: &mut Value| body["messages"][1]["content"][0]["signature"] = "ErUBCkYI".repeat(20).into();
+        assert_eq!(talk.after(real).await, "", "the real service may have signed it");
     }
 }
 
