@@ -55,7 +55,7 @@ mod rules;
 mod simulator;
 mod tokens;
 
-pub use audit::{Audit, Cause, Divergence, Row, Summary, Suspect, Volatile, suspects};
+pub use audit::{Audit, Cause, Divergence, MarkedBlock, Row, Summary, Suspect, Volatile, suspects};
 pub use miss::{Miss, MissReason, miss};
 pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};
 pub use planner::{Opening, Planner};
