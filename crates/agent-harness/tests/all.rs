@@ -9,3 +9,4 @@ mod retry;
 mod support;
 mod tools;
 mod turns;
+mod wire;
