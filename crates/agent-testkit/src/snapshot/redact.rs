@@ -185,7 +185,7 @@ impl Pass<'_> {
         let (mut inside_word, mut dotted) = (false, false);
         while let Some(first) = rest.chars().next() {
             let literal = self.literals.iter().find(|(text, _)| rest.starts_with(text.as_str()));
-            let fits = |form: &&Form| !inside_word && !(dotted && **form == Form::Version);
+            let fits = |form: &&Form| !(inside_word || dotted && **form == Form::Version);
             let mut forms = self.forms.iter().filter(fits);
             let mut form = || forms.find_map(|form| Some((*form, form.length(rest)?)));
             let taken = if let Some((text, word)) = literal {
