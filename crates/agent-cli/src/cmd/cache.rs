@@ -98,7 +98,7 @@ fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
         let (hit, best) = (summary.usage.hit_rate(), summary.ideal.hit_rate());
         if hit.is_none_or(|hit| hit * 100.0 < least) {
             lines.push(format!(
-                "hit rate {} is below --min-hit-rate {least}; at best it were {}: the rows above say where tokens were lost",
+                "hit rate {} is below --min-hit-rate {least}, at best it is {}: the rows above say where tokens were lost",
                 rate(hit),
                 rate(best)
             ));

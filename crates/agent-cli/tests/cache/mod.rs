@@ -75,9 +75,9 @@ async fn a_run_outside_of_its_budget_fails_though_no_prefix_broke() {
     };
     check(&["--min-hit-rate", "49", "--max-cost-ratio", "1.01"], 0).await;
     let low = check(&["--min-hit-rate", "90"], 1).await;
-    insta::assert_snapshot!(low.stderr, @"");
+    insta::assert_snapshot!(low.stderr, @"hit rate 49.8% is below --min-hit-rate 90, at best it is 49.9%: the rows above say where tokens were lost");
     let dear = check(&["--min-hit-rate", "49", "--max-cost-ratio", "0.5", "--json"], 1).await;
-    insta::assert_snapshot!(dear.stderr, @"");
+    insta::assert_snapshot!(dear.stderr, @"the input cost 1.001 times the ideal, above --max-cost-ratio 0.5: the rows above say where tokens were lost");
     let sums = json_lines(&dear.stdout).pop().unwrap();
     assert!((sums["cost_ratio"].as_f64().unwrap() - 1.0).abs() < 0.01, "{sums}");
     assert_eq!(sums["causes"], serde_json::json!({}), "standard output is JSON to the end");
