@@ -17,6 +17,8 @@ const version = (name) => JSON.parse(readFileSync(`node_modules/${name}/package.
 const SCRIPT = JSON.parse(readFileSync(SCRIPT_FILE, "utf8"));
 const SCHEMA = { type: "object", properties: { quay: { type: "string" } } };
 const NAMES = ["tide_board", "boat_log"];
+// Long enough to be kept.
+const RULES = "Look at the board before you speak of the tide. ".repeat(100);
 const HISTORY = [{ role: "user", content: "How is the harbour?" }];
 const facts = [];
 let differences = 0;
@@ -66,7 +68,7 @@ async function all(stream) {
 async function anthropic() {
   const client = new Anthropic({ baseURL: URL, apiKey: "k", maxRetries: 0 });
   const tools = NAMES.map((name) => ({ name, description: "Tells.", input_schema: SCHEMA }));
-  const fields = { model: "claude-x", max_tokens: 2048, tools };
+  const fields = { model: "claude-opus-5-5", max_tokens: 2048, tools };
   const whole = (messages) => client.messages.create({ ...fields, messages });
   const streamed = (messages) => client.messages.stream({ ...fields, messages }).finalMessage();
 
@@ -92,6 +94,16 @@ async function anthropic() {
     }
     same(`${what}: cut`, (await ask(messages)).stop_reason, "max_tokens");
   }
+  // The third reply states no tokens: those are accounted for.
+  const system = [{ type: "text", text: RULES, cache_control: { type: "ephemeral" } }];
+  const later = { ...fields, system, messages: beyond(2) };
+  const once = (await client.messages.create(later)).usage;
+  const again = (await client.messages.stream(later).finalMessage()).usage;
+  same("anthropic: written once", once.cache_creation_input_tokens > 512, true);
+  same("anthropic: read ever after", again.cache_read_input_tokens, once.cache_creation_input_tokens);
+  const fresh = [once.cache_read_input_tokens, again.cache_creation_input_tokens];
+  same("anthropic: not at first, not again", fresh, [0, 0]);
+
   const turns = beyond();
   await errors("anthropic", {
     whole: () => whole(turns),
@@ -107,7 +119,7 @@ const openai = () => new OpenAI({ baseURL: `${URL}/v1`, apiKey: "k", maxRetries:
 async function chat() {
   const client = openai();
   const tools = NAMES.map((name) => ({ type: "function", function: { name, parameters: SCHEMA } }));
-  const fields = { model: "gpt-x", tools };
+  const fields = { model: "gpt-6-sol", tools };
   const whole = (messages) => client.chat.completions.create({ ...fields, messages });
   const streamed = (messages) =>
     client.chat.completions.stream({ ...fields, messages, stream_options: { include_usage: true } }).finalChatCompletion();
@@ -139,18 +151,18 @@ async function chat() {
     same(`${what}: cut`, (await ask(messages)).choices[0].finish_reason, "length", what === "chat");
   }
   const messages = beyond();
-  const bare = { model: "gpt-x", messages };
+  const bare = { model: "gpt-6-sol", messages };
   await errors("chat", {
     whole: () => client.chat.completions.create(bare),
     streamed: () => all(client.chat.completions.create({ ...bare, stream: true })),
-    refused: () => client.chat.completions.create({ model: "gpt-x", messages: [] }),
+    refused: () => client.chat.completions.create({ model: "gpt-6-sol", messages: [] }),
   });
 }
 
 async function responses() {
   const client = openai();
   const tools = NAMES.map((name) => ({ type: "function", name, parameters: SCHEMA, strict: false }));
-  const fields = { model: "gpt-x", tools, store: false, include: ["reasoning.encrypted_content"] };
+  const fields = { model: "gpt-6-sol", tools, store: false, include: ["reasoning.encrypted_content"] };
   const whole = (input) => client.responses.create({ ...fields, input });
   const textOf = (answer) => {
     const parts = answer.output.filter((item) => item.type === "message").flatMap((item) => item.content);
@@ -191,18 +203,25 @@ async function responses() {
     const cut = await ask(input);
     same(`${what}: cut`, [cut.status, cut.incomplete_details.reason], ["incomplete", "max_output_tokens"]);
   }
+  const later = [{ role: "developer", content: RULES }, ...beyond(2)];
+  const once = (await whole(later)).usage.input_tokens_details;
+  const again = (await streamed(later)).usage.input_tokens_details;
+  same("responses: written once", once.cache_write_tokens > 1024, true);
+  same("responses: read ever after", again.cached_tokens, once.cache_write_tokens);
+  same("responses: not at first, not again", [once.cached_tokens, again.cache_write_tokens], [0, 0]);
+
   const input = beyond();
-  const bare = { model: "gpt-x", input };
+  const bare = { model: "gpt-6-sol", input };
   await errors("responses", {
     whole: () => client.responses.create(bare),
     streamed: () => all(client.responses.create({ ...bare, stream: true })),
-    refused: () => client.responses.create({ model: "gpt-x", input: [{ role: "tool", content: "x" }] }),
+    refused: () => client.responses.create({ model: "gpt-6-sol", input: [{ role: "tool", content: "x" }] }),
   });
 }
 
-// A conversation that is at the script's last reply, in front of which the failures stand.
-function beyond() {
-  const more = [0, 1, 2].flatMap(() => ["assistant", "user"].map((role) => ({ role, content: "x" })));
+// A conversation that is at the script's last reply, in front of which the failures stand, or at an earlier one.
+function beyond(turns = 3) {
+  const more = Array.from({ length: turns }).flatMap(() => ["assistant", "user"].map((role) => ({ role, content: "x" })));
   return [...HISTORY, ...more];
 }
 

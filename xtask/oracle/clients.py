@@ -20,6 +20,8 @@ KNOWN = {
 }
 SCHEMA = {"type": "object", "properties": {"quay": {"type": "string"}}}
 NAMES = ["tide_board", "boat_log"]
+# Long enough to be kept.
+RULES = "Look at the board before you speak of the tide. " * 100
 facts = []
 differences = 0
 checks = 0
@@ -89,7 +91,7 @@ def usage_of(reply):
 def anthropic_client():
     client = anthropic.Anthropic(base_url=URL, api_key="k", max_retries=0)
     tools = [{"name": name, "description": "Tells.", "input_schema": SCHEMA} for name in NAMES]
-    fields = {"model": "claude-x", "max_tokens": 2048, "tools": tools}
+    fields = {"model": "claude-opus-5-5", "max_tokens": 2048, "tools": tools}
     history = [{"role": "user", "content": "How is the harbour?"}]
 
     def streamed(**more):
@@ -123,6 +125,15 @@ def anthropic_client():
             messages += [{"role": "assistant", "content": said}, {"role": "user", "content": results or "And?"}]
         same(f"{what}: cut", ask(messages=messages).stop_reason, "max_tokens")
 
+    # The third reply states no tokens: those are accounted for.
+    rules = [{"type": "text", "text": RULES, "cache_control": {"type": "ephemeral"}}]
+    later = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 2]
+    counted = [whole(messages=later, system=rules).usage, streamed(messages=later, system=rules).usage]
+    same("anthropic: written once", counted[0].cache_creation_input_tokens > 512, True)
+    same("anthropic: read ever after", counted[1].cache_read_input_tokens, counted[0].cache_creation_input_tokens)
+    fresh = [(usage.cache_read_input_tokens, usage.cache_creation_input_tokens) for usage in counted]
+    same("anthropic: not at first, not again", (fresh[0][0], fresh[1][1]), (0, 0))
+
     turns = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 3]
     errors(
         "anthropic",
@@ -143,7 +154,7 @@ def openai_client():
 def chat_client():
     client = openai_client()
     tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in NAMES]
-    fields = {"model": "gpt-x", "tools": tools}
+    fields = {"model": "gpt-6-sol", "tools": tools}
     history = [{"role": "user", "content": "How is the harbour?"}]
 
     def streamed(**more):
@@ -186,20 +197,20 @@ def chat_client():
             raises(f"{what}: cut", openai.LengthFinishReasonError, "length", lambda: ask(messages=messages), fact=False)
 
     turns = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 3]
-    bare = {"model": "gpt-x", "messages": turns}
+    bare = {"model": "gpt-6-sol", "messages": turns}
     errors(
         "chat",
         openai,
         lambda: client.chat.completions.create(**bare),
         lambda: list(client.chat.completions.create(**bare, stream=True)),
-        lambda: client.chat.completions.create(model="gpt-x", messages=[]),
+        lambda: client.chat.completions.create(model="gpt-6-sol", messages=[]),
     )
 
 
 def responses_client():
     client = openai_client()
     tools = [{"type": "function", "name": name, "parameters": SCHEMA, "strict": False} for name in NAMES]
-    fields = {"model": "gpt-x", "tools": tools, "store": False, "include": ["reasoning.encrypted_content"]}
+    fields = {"model": "gpt-6-sol", "tools": tools, "store": False, "include": ["reasoning.encrypted_content"]}
     history = [{"role": "user", "content": "How is the harbour?"}]
 
     def streamed(**more):
@@ -244,14 +255,21 @@ def responses_client():
         cut = ask(input=items)
         same(f"{what}: cut", (cut.status, cut.incomplete_details.reason), ("incomplete", "max_output_tokens"))
 
+    later = [{"role": "developer", "content": RULES}] + history
+    later += [{"role": role, "content": "x"} for role in ("assistant", "user") * 2]
+    counted = [ask(input=later).usage.input_tokens_details for ask in (whole, streamed)]
+    same("responses: written once", counted[0].cache_write_tokens > 1024, True)
+    same("responses: read ever after", counted[1].cached_tokens, counted[0].cache_write_tokens)
+    same("responses: not at first, not again", (counted[0].cached_tokens, counted[1].cache_write_tokens), (0, 0))
+
     turns = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 3]
-    bare = {"model": "gpt-x", "input": turns}
+    bare = {"model": "gpt-6-sol", "input": turns}
     errors(
         "responses",
         openai,
         lambda: client.responses.create(**bare),
         lambda: list(client.responses.create(**bare, stream=True)),
-        lambda: client.responses.create(model="gpt-x", input=[{"role": "tool", "content": "x"}]),
+        lambda: client.responses.create(model="gpt-6-sol", input=[{"role": "tool", "content": "x"}]),
     )
 
 

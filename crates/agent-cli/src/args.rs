@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Wire(WireArgs),
     /// Find out why prompts are paid for again
     Cache(CacheArgs),
+    /// Serve a simulated provider that checks, accounts and fails like the real ones, for agents in any language
+    Sim(SimArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -171,6 +173,32 @@ fn percent(given: &str) -> Result<f64, String> {
 fn ratio(given: &str) -> Result<f64, String> {
     let number = given.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "give a number above 0, for example 1.1".into())
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct SimArgs {
+    /// The port on this machine; 0 takes a free one and prints it
+    #[arg(long, default_value_t = 8787)]
+    pub(crate) port: u16,
+    /// What the model says: a JSON array of replies, as docs/guides/testing-your-agent.md describes it. Without one, each answer
+    /// says what was asked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Give replies one after the other; default by the number of assistant messages in the request
+    #[arg(long)]
+    pub(crate) in_order: bool,
+    /// Whose cache rules count, for example bedrock or deepseek, or `none`; default those of the format's inventor
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// A table of cache rules laid over the built-in one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
+    /// Tokens a prompt may have; default what is known of the model
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) context_window: Option<u64>,
+    /// Print one JSON object a line on standard output: the address, then how each request was answered
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Parser)]

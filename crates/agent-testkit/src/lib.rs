@@ -46,6 +46,7 @@
 
 mod corpus;
 mod fault;
+mod overflow;
 mod pick;
 mod pieces;
 mod quote;
@@ -58,11 +59,15 @@ mod tape;
 mod test_model;
 
 pub use corpus::{CorpusError, Exchange, ExchangeRequest, corpus_dir, corpus_files, read_exchanges};
-pub use fault::{Fault, RawReply};
+pub use fault::{Fault, RawReply, Told};
+pub use overflow::Wording;
 pub use pick::Pick;
 pub use script::{Reply, Script, ScriptCall, ScriptError, ScriptInput};
 pub use scripted::{Failure, ScriptedModel};
-pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source, check_request};
+pub use sim::{
+    RecordedRequest, Refusal, Served, SimCache, SimClock, SimError, SimOptions, SimProvider, Source,
+    check_request,
+};
 pub use snapshot::{
     Redactions, SnapshotError, redact, render_prefixes, render_prompt, render_request, render_requests,
     render_rows,

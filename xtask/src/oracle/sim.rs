@@ -96,8 +96,9 @@ fn address(line: &str) -> Option<String> {
 }
 
 /// What is built, and how it is started; the script follows.
-const TARGET: &str = "--package agent-testkit --example sim";
-const ARGS: &str = "";
+const TARGET: &str = "--package agent-cli --bin agent";
+/// As JSON all it says is on standard output, where only the address is of interest.
+const ARGS: &str = "sim --port 0 --json --script";
 const LOOPBACK: &str = "http://127.0.0.1:";
 const LONGEST_START: Duration = Duration::from_secs(60);
 
