@@ -56,7 +56,9 @@ mod rules;
 mod simulator;
 mod tokens;
 
-pub use audit::{Audit, Cause, Divergence, Loss, Row, Sent, Summary, Suspect, Volatile, loss, suspects};
+pub use audit::{
+    Audit, Cause, Divergence, Loss, MarkedBlock, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
+};
 pub use miss::{Miss, MissReason, miss};
 pub use planner::{Lifetimes, Opening, Planner};
 pub use prefix::PrefixHash;

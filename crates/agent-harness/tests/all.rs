@@ -12,4 +12,5 @@ mod retry;
 mod support;
 mod tools;
 mod turns;
+mod wire;
 mod workspace;

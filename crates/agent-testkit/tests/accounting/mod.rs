@@ -192,9 +192,9 @@ async fn writes_are_told_where_the_model_has_them_and_by_lifetime_on_responses()
         told[field].to_string()
     };
     assert_eq!(details(CHAT, "gpt-5.4", "").await, r#"{"audio_tokens":0,"cached_tokens":0}"#);
-    assert_eq!(details(RESPONSES, "gpt-5.4", "").await, r#"{"cached_tokens":0}"#);
+    assert_eq!(details(RESPONSES, "gpt-5.4", "").await, r#"{"cache_write_tokens":0,"cached_tokens":0}"#);
     insta::assert_snapshot!(details(CHAT, "gpt-5.6", "").await, @r#"{"audio_tokens":0,"cache_write_tokens":1560,"cached_tokens":0}"#);
-    insta::assert_snapshot!(details(RESPONSES, "gpt-5.6", r#""prompt_cache_options":{"ttl":"12h"},"#).await, @r#"{"cache_write_tokens":1566,"cache_write_tokens_details":{"ttl_12h":1566,"ttl_30m":0},"cached_tokens":0}"#);
+    insta::assert_snapshot!(details(RESPONSES, "gpt-5.6", r#""prompt_cache_options":{"ttl":"12h"},"#).await, @r#"{"cache_write_tokens":1566,"cache_write_tokens_details":{"ttl_12h_tokens":1566,"ttl_30m_tokens":0},"cached_tokens":0}"#);
 }
 
 #[tokio::test]
