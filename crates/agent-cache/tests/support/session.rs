@@ -137,11 +137,15 @@ impl Session {
             marks,
             stream: false,
         });
-        assert!(encoded.diagnostics.iter().all(|it| it.what != "marks"), "{:?}", encoded.diagnostics);
+        let told: Vec<_> = encoded.diagnostics.iter().filter(|it| it.what == "marks").collect();
         let request = Request::read(&encoded.request.body.to_vec(), Some(self.service.read_as())).unwrap();
         let sent = request.blocks.iter().filter(|block| block.mark.is_some()).count();
         let of_tools = usize::from(self.service.format != WireFormat::Anthropic && is_tools(marks));
-        assert_eq!(sent + of_tools, marks.len(), "{marks:?}");
+        assert_eq!(sent + of_tools + told.len(), marks.len(), "{marks:?}: {told:?}");
+        // Items of the model take no breakpoint, so that one behind what a clearing shortened may find no place.
+        let may_miss = self.service.format == WireFormat::OpenAiResponses;
+        let missed = |why: &str| why.starts_with("no block of Entry(") && may_miss;
+        assert!(told.iter().all(|it| missed(&it.why)), "{told:?}");
         request
     }
 
