@@ -7,8 +7,7 @@
 //! **This crate knows** what each provider keeps of a prompt, for how long and at what price ([`RuleBook`], every rule
 //! with its source and day, corrected by the user's own); what a request is made of ([`Request`]); what a sequence of
 //! requests will cost ([`Simulator`]); where it broke and what to do ([`Audit`], and [`loss()`] for two requests of a
-//! running session); and where to put markers so that it
-//! does not ([`plan()`]).
+//! running session); and where to put markers so that it does not ([`Planner`]).
 //!
 //! **It never knows** HTTP, a runtime, a clock or a file: bodies, times and prices arrive as values.
 //!
@@ -47,6 +46,7 @@
 //! Tokens are estimated from bytes unless a [`TokenCounter`] knows better: ratios and causes hold, totals are near.
 
 mod audit;
+mod ends;
 mod miss;
 mod plan;
 mod planner;
@@ -56,12 +56,13 @@ mod rules;
 mod simulator;
 mod tokens;
 
-pub use audit::{Audit, Cause, Divergence, Loss, Row, Sent, Summary, Suspect, Volatile, loss, suspects};
+pub use audit::{
+    Audit, Cause, Divergence, Loss, MarkedBlock, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
+};
 pub use miss::{Miss, MissReason, miss};
-pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};
-pub use planner::{Opening, Planner};
+pub use planner::{Lifetimes, Opening, Planner};
 pub use prefix::PrefixHash;
 pub use request::{Aspect, Block, BlockKind, Format, Level, Request, RequestError, Role};
 pub use rules::{CacheRules, RuleBook, RulesError, Scheme, Source};
-pub use simulator::{Missed, Outcome, Refusal, Simulator};
+pub use simulator::{Missed, Outcome, Pending, Refusal, Simulator};
 pub use tokens::{Estimate, TokenCounter};

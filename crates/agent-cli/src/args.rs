@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Wire(WireArgs),
     /// Find out why prompts are paid for again
     Cache(CacheArgs),
+    /// Serve a simulated provider that checks, accounts and fails like the real ones, for agents in any language
+    Sim(SimArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -192,7 +194,50 @@ pub(crate) struct AuditArgs {
     /// Whose cache rules count; default those of the format's inventor
     #[arg(long)]
     pub(crate) provider: Option<String>,
+    /// Fail when a smaller share of the input than this was read from the cache, over all requests, 0 to 100
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) min_hit_rate: Option<f64>,
+    /// Fail when the input cost more than so many times the ideal, in which each token is written once and read ever
+    /// after; 1 is the ideal
+    #[arg(long, value_name = "X", value_parser = ratio)]
+    pub(crate) max_cost_ratio: Option<f64>,
     /// Print one JSON object for each request, and a last one with the sums
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn percent(given: &str) -> Result<f64, String> {
+    let number = given.trim_end_matches('%').parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| "give a number from 0 to 100, for example 90".into())
+}
+
+fn ratio(given: &str) -> Result<f64, String> {
+    let number = given.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "give a number above 0, for example 1.1".into())
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct SimArgs {
+    /// The port on this machine; 0 takes a free one and prints it
+    #[arg(long, default_value_t = 8787)]
+    pub(crate) port: u16,
+    /// What the model says: a JSON array of replies, as docs/guides/testing-your-agent.md describes it. Without one, each answer
+    /// says what was asked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Give replies one after the other; default by the number of assistant messages in the request
+    #[arg(long)]
+    pub(crate) in_order: bool,
+    /// Whose cache rules count, for example bedrock or deepseek, or `none`; default those of the format's inventor
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// A table of cache rules laid over the built-in one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
+    /// Tokens a prompt may have; default what is known of the model
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) context_window: Option<u64>,
+    /// Print one JSON object a line on standard output: the address, then how each request was answered
     #[arg(long)]
     pub(crate) json: bool,
 }

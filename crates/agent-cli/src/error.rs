@@ -89,6 +89,10 @@ pub(crate) enum CliError {
     Json(#[from] serde_json::Error),
     #[error("{0} is not empty; --keep needs a new or an empty directory")]
     KeepNotEmpty(PathBuf),
+    #[error("{}: {cause}", path.display())]
+    Script { path: PathBuf, cause: agent_testkit::ScriptError },
+    #[error("{}: {cause}", path.display())]
+    Rules { path: PathBuf, cause: agent_cache::RulesError },
     #[error("the simulated provider cannot be started")]
     Sim(#[from] agent_testkit::SimError),
 }
@@ -114,6 +118,8 @@ impl CliError {
             | Self::NoModel
             | Self::Audit { .. }
             | Self::NothingToAudit { .. }
+            | Self::Script { .. }
+            | Self::Rules { .. }
             | Self::Transcript(_)
             | Self::Import(_)
             | Self::Header { .. }

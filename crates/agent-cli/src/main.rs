@@ -52,6 +52,7 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         Command::Cache(args) => match args.command {
             CacheCommand::Audit(args) => cmd::cache::audit(&args),
         },
+        Command::Sim(args) => cmd::sim::sim(args).await,
         Command::Wire(args) => match args.command {
             WireCommand::Decode(args) => cmd::wire::decode::decode(&args),
             WireCommand::Encode(args) => cmd::wire::convert::encode(&args),

@@ -15,6 +15,7 @@ mod explain;
 mod models;
 mod run;
 mod sessions;
+mod sim;
 mod support;
 mod vendors;
 mod wire;

@@ -14,4 +14,5 @@ mod retry;
 mod support;
 mod tools;
 mod turns;
+mod wire;
 mod workspace;

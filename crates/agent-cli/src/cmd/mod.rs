@@ -6,4 +6,5 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod run;
 pub(crate) mod sessions;
+pub(crate) mod sim;
 pub(crate) mod wire;

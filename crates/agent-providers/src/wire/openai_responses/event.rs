@@ -13,6 +13,8 @@ pub(super) struct WireEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Loose<'a>,
     #[serde(default)]
+    pub(super) sequence_number: LooseInt,
+    #[serde(default)]
     pub(super) output_index: LooseInt,
     #[serde(default)]
     pub(super) content_index: LooseInt,
@@ -60,6 +62,29 @@ pub(super) struct WireReason<'a> {
     pub(super) reason: Loose<'a>,
 }
 
+/// Tells an event that came twice by its number.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    last: Option<(u64, String)>,
+    /// Whether numbers were seen to grow: some gateways give every event the same one.
+    counted: bool,
+}
+
+impl Repeats {
+    /// Whether an event is the one before once more.
+    pub(super) fn again(&mut self, number: LooseInt, text: &str) -> bool {
+        let Some(number) = number.0 else { return false };
+        let (last, before) =
+            self.last.as_ref().map_or((number, ""), |(last, before)| (*last, before.as_str()));
+        if self.counted && last == number && before == text {
+            return true;
+        }
+        self.counted |= number > last;
+        self.last = Some((number, text.to_owned()));
+        false
+    }
+}
+
 impl<'a> WireEvent<'a> {
     /// The response that the event tells of.
     pub(super) fn response(&self, whole: &str) -> Result<WireResponse<'a>, ModelError> {
@@ -101,4 +126,27 @@ pub(super) fn response(text: &str) -> Result<WireResponse<'_>, ModelError> {
 
 pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> T {
     serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_told_again_by_a_number_that_counts() {
+        let check = |events: &[(Option<u64>, &str)], expect: &[bool]| {
+            let mut repeats = Repeats::default();
+            let seen = events.iter().map(|(number, text)| repeats.again(LooseInt(*number), text));
+            assert_eq!(seen.collect::<Vec<_>>(), expect, "{events:?}");
+        };
+        let (one, two) = (Some(1), Some(2));
+        check(
+            &[(one, "a"), (two, "b"), (two, "b"), (two, "b"), (Some(3), "b")],
+            &[false, false, true, true, false],
+        );
+        check(&[(one, "a"), (two, "b"), (two, "c")], &[false; 3]);
+        // A gateway that numbers all events alike, or none, may well say "ha" twice.
+        check(&[(Some(0), "ha"), (Some(0), "ha"), (Some(0), "ha")], &[false; 3]);
+        check(&[(None, "ha"), (None, "ha")], &[false; 2]);
+    }
 }
