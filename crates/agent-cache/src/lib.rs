@@ -46,6 +46,7 @@
 //! Tokens are estimated from bytes unless a [`TokenCounter`] knows better: ratios and causes hold, totals are near.
 
 mod audit;
+mod budget;
 mod miss;
 mod plan;
 mod planner;
@@ -55,7 +56,8 @@ mod rules;
 mod simulator;
 mod tokens;
 
-pub use audit::{Audit, Cause, Divergence, Row, Summary, Suspect, Volatile, suspects};
+pub use audit::{Audit, Cause, Divergence, Part, Row, Summary, Suspect, Volatile, suspects};
+pub use budget::{Breach, Budget, BudgetError, Judged, Rewrite};
 pub use miss::{Miss, MissReason, miss};
 pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};
 pub use planner::{Opening, Planner};

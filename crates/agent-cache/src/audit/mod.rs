@@ -2,6 +2,7 @@
 
 mod cause;
 mod compare;
+mod part;
 mod volatile;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::prefix::{Prefix, PrefixHash};
 use crate::{CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
+pub use part::Part;
 pub use volatile::{Suspect, Volatile, suspects};
 
 /// An audit in progress: it takes requests one by one, in the order in which they were sent.
@@ -70,7 +72,9 @@ pub struct Row {
     pub usage: Usage,
     /// Whether [`Self::usage`] is what the provider said.
     pub reported: bool,
-    /// Tokens that an intact prefix would have read from the cache and that were paid in full or written again.
+    /// Tokens that an intact prefix would have read from the cache.
+    pub expected: u64,
+    /// Those of them that were not read, and were paid in full or written again.
     pub lost: u64,
     /// What the lost tokens cost beyond a read, in US dollars; none without prices.
     pub lost_cost: Option<f64>,
@@ -82,6 +86,9 @@ pub struct Row {
     pub miss: Option<Miss>,
     /// What looks volatile in the stable start of the first request of a conversation.
     pub suspects: Vec<Suspect>,
+    /// The blocks of the prefix with what became of each; not in the JSON, which names a request in a line.
+    #[serde(skip)]
+    pub parts: Vec<Part>,
 }
 
 /// Sums over an audit.
@@ -136,7 +143,7 @@ impl Audit {
         let usage = reported.cloned().unwrap_or_else(|| simulated.clone());
         let found = before.map(|at| self.found(side, at, &rules)).unwrap_or_default();
         let found = found.scaled(&simulated, &usage);
-        let Found { divergence, shared_bytes, common, lost, miss, .. } =
+        let Found { divergence, shared_bytes, common, expected, lost, miss } =
             self.judged(found, (side, before), &asked, &usage);
         self.sum(&usage, lost, common, divergence.as_ref());
         let (cost, lost_cost) = self.costs(&usage, lost);
@@ -150,7 +157,9 @@ impl Audit {
             bytes: request.blocks.iter().map(|block| block.bytes.len() as u64).sum(),
             shared_bytes,
             reported: reported.is_some(),
+            parts: part::parts(request, &prefix, &usage),
             usage,
+            expected,
             lost,
             lost_cost,
             cost,
