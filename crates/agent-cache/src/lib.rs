@@ -64,5 +64,5 @@ pub use planner::{Opening, Planner};
 pub use prefix::PrefixHash;
 pub use request::{Aspect, Block, BlockKind, Format, Level, Request, RequestError, Role};
 pub use rules::{CacheRules, RuleBook, RulesError, Scheme, Source};
-pub use simulator::{Missed, Outcome, Refusal, Simulator};
+pub use simulator::{Missed, Outcome, Pending, Refusal, Simulator};
 pub use tokens::{Estimate, TokenCounter};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::overflow::Wording;
 use crate::tape::{from_hex, to_hex};
 
 /// One failed answer of the simulated provider (requirement V2).
@@ -27,6 +28,23 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
+    /// A refusal for now that says when to come back, in one of the forms that providers use.
+    RateLimited {
+        /// Milliseconds to wait.
+        wait_ms: u64,
+        /// How that is told; by default as seconds in the `retry-after` header.
+        #[serde(default)]
+        told: Told,
+        /// By default 429.
+        #[serde(default = "too_many_requests")]
+        status: u16,
+    },
+    /// The prompt is too long for the model, in the words of some provider.
+    Overflow {
+        /// Whose words; by default those of the service that was asked.
+        #[serde(default)]
+        wording: Wording,
+    },
     /// An `error` event in a stream that began well.
     ErrorEvent {
         /// Events before it.
@@ -46,10 +64,41 @@ pub enum Fault {
         /// Events before it.
         after: usize,
     },
+    /// The reply itself, with a pause before each event.
+    Slow {
+        /// Milliseconds before each event.
+        delay_ms: u64,
+    },
+    /// The reply itself, with events that come twice. An answer that is not streamed has none.
+    Duplicate {
+        /// Which event comes twice, counted from 0; by default each of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<usize>,
+    },
     /// The connection is closed without any answer.
     Hangup,
     /// This answer, byte for byte.
     Raw(RawReply),
+}
+
+/// The forms in which providers say when to come back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Told {
+    /// Seconds in the `retry-after` header, rounded up.
+    #[default]
+    RetryAfter,
+    /// Milliseconds in the `retry-after-ms` header.
+    RetryAfterMs,
+    /// An HTTP date in the `retry-after` header.
+    HttpDate,
+    /// Headers that say that a limit is used up and when it is filled again, as the service that is asked writes them.
+    Reset,
+    /// Words in the body: "Please try again in 7.66s."
+    Words,
+    /// A detail in the body, as Google writes it: `"retryDelay": "7.66s"`.
+    Detail,
 }
 
 /// A recorded answer.
@@ -81,6 +130,27 @@ impl Fault {
     /// A status with the provider's usual words.
     pub fn status(status: u16) -> Self {
         Self::Status { status, retry_after: None, message: None }
+    }
+
+    /// A prompt that is too long, in the words of the service that is asked.
+    pub fn overflow() -> Self {
+        Self::Overflow { wording: Wording::Own }
+    }
+
+    /// The reply itself with each event twice.
+    pub fn duplicates() -> Self {
+        Self::Duplicate { event: None }
+    }
+
+    /// Whether the reply itself is given, in an unusual way.
+    pub(crate) fn delivers(&self) -> bool {
+        matches!(self, Self::Slow { .. } | Self::Duplicate { .. })
+    }
+
+    /// Whether an answer begins, so that the request is accounted for.
+    pub(crate) fn begins(&self, streamed: bool) -> bool {
+        let in_stream = matches!(self, Self::ErrorEvent { .. }) && streamed;
+        self.delivers() || in_stream || matches!(self, Self::Cut { .. } | Self::Stall { .. })
     }
 
     /// Status 429 that asks to wait this many seconds.
@@ -134,4 +204,8 @@ impl TryFrom<ReplyLine> for RawReply {
         };
         Ok(Self { status, headers, body: body.into() })
     }
+}
+
+fn too_many_requests() -> u16 {
+    429
 }

@@ -44,6 +44,7 @@
 
 mod corpus;
 mod fault;
+mod overflow;
 mod pick;
 mod pieces;
 mod quote;
@@ -56,11 +57,15 @@ mod tape;
 mod test_model;
 
 pub use corpus::{CorpusError, Exchange, ExchangeRequest, corpus_dir, corpus_files, read_exchanges};
-pub use fault::{Fault, RawReply};
+pub use fault::{Fault, RawReply, Told};
+pub use overflow::Wording;
 pub use pick::Pick;
 pub use script::{Reply, Script, ScriptCall, ScriptError, ScriptInput};
 pub use scripted::{Failure, ScriptedModel};
-pub use sim::{RecordedRequest, Refusal, SimError, SimOptions, SimProvider, Source, check_request};
+pub use sim::{
+    RecordedRequest, Refusal, Served, SimCache, SimClock, SimError, SimOptions, SimProvider, Source,
+    check_request,
+};
 pub use snapshot::{redact, render_requests};
 pub use tape::{RecordMode, Recorder, Replay, Tape, TapeError, TapedModel};
 pub use test_model::{TestModel, TestModelError};

@@ -63,6 +63,12 @@ impl Ledger {
         }
     }
 
+    /// Entries of this prefix that waited for their answer to begin can be read from now on.
+    pub(super) fn begin(&mut self, hash: PrefixHash, at: Duration) {
+        let lives = self.entries.get_mut(&hash).into_iter().flatten();
+        lives.for_each(|life| life.readable = life.readable.min(at));
+    }
+
     /// Remembers what followed a prefix, for as long as the entry at its own end lives.
     pub(super) fn follow(&mut self, parent: PrefixHash, hash: PrefixHash, bytes: &Arc<str>) {
         let children = self.followed.entry(parent).or_default();
@@ -89,6 +95,7 @@ impl Life {
     fn write(&mut self, rules: &CacheRules, now: Now) {
         if self.expires > now.at {
             self.refresh(rules, now);
+            self.readable = self.readable.min(now.readable);
         } else {
             *self = Self::new(self.ttl, rules, now);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_core::{Ttl, Usage};
 
-use crate::prefix::Prefix;
+use crate::prefix::{Prefix, PrefixHash};
 use crate::{CacheRules, Estimate, Request, RuleBook, Scheme, TokenCounter};
 use ledger::{Ledger, State};
 pub use marks::Refusal;
@@ -60,6 +60,10 @@ pub struct Outcome {
     /// Tokens up to the end of what is in the cache now.
     pub covered: u64,
 }
+
+/// What a request writes as soon as its answer begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending(Vec<PrefixHash>);
 
 /// Why a prefix that stayed the same was not read as far as it could have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,25 +132,58 @@ impl Simulator {
         self.counter.as_ref()
     }
 
+    /// Tokens of the whole input, as the provider counts them.
+    pub fn input_tokens(&self, request: &Request) -> u64 {
+        Prefix::of(request, &self.rules(request), self.counter.as_ref()).total
+    }
+
+    /// Whether the provider takes the request's markers. Nothing is counted or left behind.
+    pub fn check(&self, request: &Request) -> Result<(), Refusal> {
+        let rules = self.rules(request);
+        if rules.scheme != Scheme::Marked {
+            return Ok(());
+        }
+        let prefix = Prefix::of(request, &rules, self.counter.as_ref());
+        marks::of(request, &prefix, &rules).map(drop)
+    }
+
     /// Accounts for a request that starts at this time. A refused request costs and leaves nothing.
     pub fn ask(&mut self, request: &Request, at: Duration) -> Result<Outcome, Refusal> {
+        let readable = at.saturating_add(self.begins_after);
+        self.account(request, Now { at, readable }).map(|(outcome, _)| outcome)
+    }
+
+    /// Accounts for a request whose answer begins later: what it writes can be read after [`Simulator::begin`].
+    pub fn ask_pending(&mut self, request: &Request, at: Duration) -> Result<(Outcome, Pending), Refusal> {
+        self.account(request, Now { at, readable: Duration::MAX })
+    }
+
+    /// The answer to a request begins at this time.
+    pub fn begin(&mut self, pending: &Pending, at: Duration) {
+        pending.0.iter().for_each(|hash| self.ledger.begin(*hash, at));
+    }
+
+    fn account(&mut self, request: &Request, now: Now) -> Result<(Outcome, Pending), Refusal> {
         let rules = self.rules(request);
         let prefix = Prefix::of(request, &rules, self.counter.as_ref());
-        let now = Now { at, readable: at + self.begins_after };
-        match rules.scheme {
-            Scheme::None => Ok(Outcome::uncached(&prefix)),
+        let kept = match rules.scheme {
+            Scheme::None => return Ok((Outcome::uncached(&prefix), Pending(Vec::new()))),
+            Scheme::Prefix => {
+                let outcome = automatic::longest(request, &rules, &prefix, &mut self.ledger, now);
+                let all = prefix.segments.iter().map(|segment| segment.hash);
+                return Ok((outcome, Pending(all.collect())));
+            }
             Scheme::Marked => {
                 let marks = marks::of(request, &prefix, &rules)?;
                 let searched: Vec<usize> = marks.iter().rev().map(|mark| mark.segment).collect();
-                let kept = Kept { rules: &rules, prefix: &prefix, searched, marks };
-                Ok(kept.account(&mut self.ledger, now))
+                Kept { rules: &rules, prefix: &prefix, searched, marks }
             }
-            Scheme::Breakpoints => {
-                let kept = automatic::breakpoints(request, &rules, &prefix);
-                Ok(kept.account(&mut self.ledger, now))
-            }
-            Scheme::Prefix => Ok(automatic::longest(request, &rules, &prefix, &mut self.ledger, now)),
-        }
+            Scheme::Breakpoints => automatic::breakpoints(request, &rules, &prefix),
+        };
+        let outcome = kept.account(&mut self.ledger, now);
+        let written = outcome.written.iter().filter_map(|(block, _)| prefix.segment(*block));
+        let written = written.map(|segment| prefix.segments[segment].hash).collect();
+        Ok((outcome, Pending(written)))
     }
 }
 

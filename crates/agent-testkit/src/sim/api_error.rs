@@ -11,8 +11,8 @@ pub(crate) struct ApiError {
     pub(crate) param: Option<String>,
     /// A second, finer word, where the service has one.
     pub(crate) code: Option<&'static str>,
-    /// Seconds.
-    pub(crate) retry_after: Option<u32>,
+    /// Further headers.
+    pub(crate) headers: Vec<(&'static str, String)>,
 }
 
 /// What a service usually says with a status.
@@ -33,7 +33,7 @@ impl ApiError {
             message: message.into(),
             param: None,
             code: None,
-            retry_after: None,
+            headers: Vec::new(),
         }
     }
 
@@ -61,6 +61,12 @@ impl ApiError {
 
     pub(crate) fn coded(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }
+    }
+
+    /// Says a header with it.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 }
 

@@ -1,6 +1,7 @@
 //! The body of an answer on its way out: in pieces, with pauses, and not always to its end.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::Cancel;
@@ -9,6 +10,9 @@ use futures_util::stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
+
+use super::Shared;
+use super::account::Entries;
 
 pub(super) type SimBody = UnsyncBoxBody<Bytes, Broken>;
 
@@ -32,7 +36,22 @@ pub(super) struct Play {
     pub(super) frames: VecDeque<Bytes>,
     pub(super) ending: Ending,
     pub(super) delay: Option<Duration>,
+    /// What can be read from the cache once the first frame goes out.
+    pub(super) begin: Option<Begin>,
     pub(super) stop: Cancel,
+}
+
+/// The beginning of an answer.
+#[derive(Debug)]
+pub(super) struct Begin {
+    pub(super) shared: Arc<Shared>,
+    pub(super) entries: Entries,
+}
+
+impl Begin {
+    pub(super) fn now(&self) {
+        self.shared.accounts.begin(&self.entries);
+    }
 }
 
 impl Play {
@@ -66,6 +85,9 @@ impl Play {
         // Hyper writes out what it holds when the body pauses: each frame travels alone, and a cut loses none.
         tokio::task::yield_now().await;
         if let Some(frame) = self.frames.pop_front() {
+            if let Some(begin) = self.begin.take() {
+                begin.now();
+            }
             return Some(Ok(frame));
         }
         match self.ending {

@@ -31,6 +31,8 @@ pub(super) enum Serving<'d> {
     /// A reply at its position, with a fault in front of it or none.
     Reply(usize, &'d Reply, Option<&'d Fault>),
     Recorded(&'d RawReply),
+    /// What was asked is told back, as the reply at this position.
+    Echo(usize),
 }
 
 impl Desk {
@@ -47,8 +49,9 @@ impl Desk {
                 let exhausted = ScriptError::Exhausted { given: replies.len(), asked: position + 1 };
                 Serving::Recorded(replies.get(position).ok_or(exhausted)?)
             }
+            Source::Echo => Serving::Echo(position),
         };
-        if !matches!(serving, Serving::Reply(_, _, Some(_))) {
+        if !matches!(serving, Serving::Reply(_, _, Some(fault)) if !fault.delivers()) {
             given.served += 1;
             given.reached = given.reached.max(position + 1);
         }
@@ -61,6 +64,7 @@ impl Desk {
         let given = match &self.source {
             Source::Script(script) => script.len(),
             Source::Recorded(replies) => replies.len(),
+            Source::Echo => 0,
         };
         if reached < given { Err(ScriptError::Unused { given, served: reached }) } else { Ok(()) }
     }

@@ -2,8 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use agent_core::Usage;
 use bytes::Bytes;
 use hyper::http::request::Parts;
+use serde::Serialize;
 use tokio::sync::watch;
 
 /// A request as it arrived.
@@ -34,12 +36,36 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Requests and refusals so far.
+/// How a request was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Served {
+    /// Which request, counted from 0.
+    pub request: usize,
+    /// The HTTP method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// The model asked for; empty when the body names none.
+    pub model: String,
+    /// The HTTP status; none when the connection was closed in place of an answer.
+    pub status: Option<u16>,
+    /// Tokens reported; none for an error and for a recorded answer.
+    pub usage: Option<Usage>,
+    /// The words of an error.
+    pub error: Option<String>,
+    /// Whether the simulated provider refused the request by its own rules; else the script asked for the error.
+    pub refused: bool,
+}
+
+/// Requests, answers and refusals so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     requests: Mutex<Vec<RecordedRequest>>,
+    served: Mutex<Vec<Served>>,
     refusals: Mutex<Vec<Refusal>>,
     arrived: watch::Sender<usize>,
+    answered: watch::Sender<usize>,
 }
 
 impl RecordedRequest {
@@ -81,6 +107,32 @@ impl Log {
         drop(requests);
         self.arrived.send_replace(count);
         count - 1
+    }
+
+    pub(super) fn serve(&self, served: Served) {
+        let mut all = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(served);
+        let count = all.len();
+        drop(all);
+        self.answered.send_replace(count);
+    }
+
+    pub(super) fn all_served(&self) -> Vec<Served> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until so many requests, and one more, are answered; gives the last of them.
+    pub(super) async fn served(&self, number: usize) -> Served {
+        let mut answered = self.answered.subscribe();
+        loop {
+            if let Some(served) = self.served.lock().unwrap_or_else(PoisonError::into_inner).get(number) {
+                return served.clone();
+            }
+            if answered.changed().await.is_err() {
+                // The sender lives in `self`, which is borrowed here: the channel cannot close.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     pub(super) fn refuse(&self, refusal: Refusal) {

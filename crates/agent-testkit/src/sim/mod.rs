@@ -1,11 +1,16 @@
 //! A provider on this machine: an HTTP server that speaks the wires of real providers from a script.
 
+mod account;
 mod answer;
 mod api_error;
 mod body;
+mod clock;
 mod desk;
+mod echo;
+mod limited;
 mod log;
 mod server;
+mod thinking;
 mod usage;
 mod wire;
 
@@ -21,9 +26,12 @@ use tokio::task::JoinHandle;
 use crate::fault::RawReply;
 use crate::pick::Pick;
 use crate::script::{Script, ScriptError};
+use account::Accounts;
+pub use account::SimCache;
+pub use clock::SimClock;
 use desk::Desk;
 use log::Log;
-pub use log::{RecordedRequest, Refusal};
+pub use log::{RecordedRequest, Refusal, Served};
 pub use wire::check_request;
 
 /// A running server on the loopback interface (requirement V2). Dropping it stops it at once.
@@ -31,6 +39,11 @@ pub use wire::check_request;
 /// The end of a request's path chooses the wire: `POST /v1/messages` is Anthropic's, `/v1/chat/completions` and
 /// `/v1/responses` are OpenAI's, with or without the version. One script serves all of them, streamed or
 /// not, and what the real service refuses is refused in its words. It needs a tokio runtime with I/O and time.
+///
+/// Tokens are accounted for by the rules of [`agent_cache`], see [`SimCache`]: what a request reads from the prompt
+/// cache was written by an earlier one whose answer had begun. Diagnostics of misses are told where a request asks for
+/// them (`diagnostics`, `prompt_cache_options`). Thinking comes signed, and a signature holds for the words it was
+/// given for and, on models that bind thinking to its place, behind the same prompt only.
 #[derive(Debug)]
 pub struct SimProvider {
     address: SocketAddr,
@@ -46,10 +59,12 @@ pub enum Source {
     Script(Script),
     /// Recorded answers of any provider, byte for byte.
     Recorded(Vec<RawReply>),
+    /// No script: each answer says what was asked, for as long as there are questions.
+    Echo,
 }
 
 /// How a simulated provider behaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
 pub struct SimOptions {
     /// How the reply to a request is chosen; by default by the assistant messages in it.
@@ -61,6 +76,10 @@ pub struct SimOptions {
     pub chunk_bytes: Option<usize>,
     /// Whether path, headers and body are checked as the real service checks them; on by default.
     pub validate: bool,
+    /// The prompt cache; by default the built-in rules of the wire's inventor under the machine's clock.
+    pub cache: SimCache,
+    /// Tokens a prompt may have; by default what is known of the model, and as many as you like for an unknown one.
+    pub context_window: Option<u64>,
     /// The port; by default 0, which takes a free one.
     pub port: u16,
 }
@@ -89,6 +108,7 @@ pub enum SimError {
 struct Shared {
     options: SimOptions,
     desk: Desk,
+    accounts: Accounts,
     log: Log,
     /// One permit for each reply that may stop waiting.
     holds: Semaphore,
@@ -113,8 +133,10 @@ impl SimProvider {
         let port = options.port;
         let listener = listen(port).map_err(|cause| SimError::Listen { port, cause })?;
         let address = listener.local_addr().map_err(|cause| SimError::Listen { port, cause })?;
+        let accounts = Accounts::new(options.cache.clone(), options.context_window);
         let shared = Arc::new(Shared {
             options,
+            accounts,
             desk: Desk::new(source),
             log: Log::default(),
             holds: Semaphore::new(0),
@@ -142,6 +164,16 @@ impl SimProvider {
     /// Waits until the request of this number, counted from 0, has arrived.
     pub async fn request(&self, number: usize) -> RecordedRequest {
         self.shared.log.request(number).await
+    }
+
+    /// How each request was answered so far, in the order of the answers' beginnings.
+    pub fn all_served(&self) -> Vec<Served> {
+        self.shared.log.all_served()
+    }
+
+    /// Waits until an answer of this number, counted from 0, began.
+    pub async fn served(&self, number: usize) -> Served {
+        self.shared.log.served(number).await
     }
 
     /// Requests that were refused by the rules of the service or because the script was at its end.
@@ -176,7 +208,15 @@ impl Drop for SimProvider {
 
 impl Default for SimOptions {
     fn default() -> Self {
-        Self { pick: Pick::default(), delta_bytes: 24, chunk_bytes: None, validate: true, port: 0 }
+        Self {
+            pick: Pick::default(),
+            delta_bytes: 24,
+            chunk_bytes: None,
+            validate: true,
+            cache: SimCache::default(),
+            context_window: None,
+            port: 0,
+        }
     }
 }
 

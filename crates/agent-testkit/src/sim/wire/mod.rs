@@ -9,11 +9,13 @@ mod openai_responses;
 
 use std::fmt;
 
-use agent_core::Usage;
+use agent_cache::{CacheRules, Format, Refusal as MarkRefusal, RequestError};
+use agent_core::{ModelProfile, Usage};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
+use super::account::{Accounts, Diagnosis, SimCache};
 use super::api_error::{ApiError, Usual};
 use super::log::Refusal;
 use crate::script::Reply;
@@ -46,6 +48,45 @@ pub(super) trait Wire: fmt::Debug + Sync {
     /// The header that names a request.
     fn id_header(&self) -> &'static str;
 
+    /// The format of its requests.
+    fn format(&self) -> Format;
+
+    /// Its models in the catalog.
+    fn tag(&self) -> &'static str;
+
+    /// Whose cache rules count.
+    fn provider(&self) -> &'static str;
+
+    /// The id of the answer of this number.
+    fn message_id(&self, number: &str) -> String;
+
+    /// The earlier request with which this one asks to be compared.
+    fn compares<'r>(&self, request: &'r Value) -> Compared<'r>;
+
+    /// Refuses settings that the model does not take.
+    fn check_model(&self, request: &Value, rules: &CacheRules, profile: &ModelProfile) -> Check;
+
+    /// A prompt of so many tokens where fewer are the most.
+    fn overflow(&self, tokens: u64, most: u64) -> ApiError;
+
+    /// Headers that say that a limit is used up until a time, or for a span.
+    fn used_up(&self, until: &str, wait: &str) -> [(&'static str, String); 2];
+
+    /// A body that cannot be read for its cache markers.
+    fn unreadable(&self, error: &RequestError) -> ApiError {
+        ApiError::invalid(error.to_string())
+    }
+
+    /// Markers that the service does not take.
+    fn misplaced(&self, refusal: &MarkRefusal) -> ApiError {
+        ApiError::invalid(refusal.to_string())
+    }
+
+    /// Whether the request only fills the cache, and wants no answer.
+    fn prewarms(&self, _request: &Value) -> bool {
+        false
+    }
+
     /// An error of a status in these words.
     fn error(&self, status: u16, message: &str) -> ApiError {
         ApiError::of_status(self.usual(), status, Some(message))
@@ -63,11 +104,29 @@ pub(super) struct Message<'a> {
     pub(super) reply: &'a Reply,
     /// Position in the script; ids are made of it, so that they are equal after a restart.
     pub(super) position: usize,
+    /// The number in the answer's own id.
+    pub(super) number: &'a str,
     /// The model the request asked for.
     pub(super) model: &'a str,
     pub(super) usage: &'a Usage,
     /// The request, for what it asks to be told.
     pub(super) request: &'a Value,
+    /// What stands under its thinking.
+    pub(super) signature: String,
+    /// How it compares with the request it names.
+    pub(super) diagnosis: Option<Diagnosis>,
+    /// Whether tokens written to the cache are told on wires where not every model has them.
+    pub(super) tells_writes: bool,
+}
+
+/// What a request asks to be compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compared<'r> {
+    NotAsked,
+    /// There is no earlier one, and diagnostics are wanted from now on.
+    First,
+    /// The one that was answered under this id.
+    With(&'r str),
 }
 
 /// A streamed answer.
@@ -87,7 +146,7 @@ pub(super) fn of_path(path: &str) -> Option<&'static dyn Wire> {
 /// Checks the body of one request to a path as the simulated provider does, without a server (requirement V2).
 ///
 /// The paths are those of [`super::SimProvider`]; the refusal has the status and the words of the service, and 404 for
-/// a path that it does not have.
+/// a path that it does not have. Signatures of thinking are left alone: only a server knows which it gave.
 ///
 /// ```
 /// use agent_testkit::check_request;
@@ -99,7 +158,12 @@ pub(super) fn of_path(path: &str) -> Option<&'static dyn Wire> {
 /// ```
 pub fn check_request(path: &str, body: &[u8]) -> Result<(), Refusal> {
     let spoken = of_path(path).ok_or_else(|| DEFAULT.usual_error(404));
-    let checked = spoken.and_then(|wire| wire.check_body(&read(body)?));
+    let checked = spoken.and_then(|wire| {
+        let request = read(body)?;
+        wire.check_body(&request)?;
+        let accounts = Accounts::new(SimCache::default(), None);
+        accounts.check(wire, &accounts.read(wire, body)?, &request)
+    });
     checked.map_err(|ApiError { status, message, .. }| Refusal { request: 0, status, message })
 }
 

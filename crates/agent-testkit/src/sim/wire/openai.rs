@@ -1,9 +1,10 @@
 //! What both services of OpenAI share: keys, errors, and the rules of tools and ids.
 
+use agent_cache::{CacheRules, Scheme};
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
-use super::{Check, items, text};
+use super::{Check, Message, items, text};
 use crate::quote::quote;
 use crate::sim::api_error::{ApiError, Usual};
 
@@ -22,6 +23,47 @@ pub(super) fn error_body(error: &ApiError) -> String {
     let (message, kind) = (quote(&error.message), quote(&error.kind));
     let (param, code) = (or_null(error.param.as_deref()), or_null(error.code));
     format!(r#"{{"error":{{"message":{message},"type":{kind},"param":{param},"code":{code}}}}}"#)
+}
+
+/// What was read from the cache, and what was written where the model's provider tells it. `split` tells writes by how
+/// long they live.
+pub(super) fn cached(message: &Message<'_>, split: bool) -> String {
+    let usage = message.usage;
+    let (read, write) = (usage.cache_read, usage.cache_write());
+    if !message.tells_writes && write == 0 {
+        return format!(r#""cached_tokens":{read}"#);
+    }
+    let (short, long) = (usage.cache_write_5m, usage.cache_write_1h);
+    let split = if split {
+        format!(r#","cache_write_tokens_details":{{"ttl_30m":{short},"ttl_12h":{long}}}"#)
+    } else {
+        String::new()
+    };
+    format!(r#""cached_tokens":{read},"cache_write_tokens":{write}{split}"#)
+}
+
+/// Options of the prompt cache came with GPT-5.6; models before it refuse them.
+pub(super) fn check_cache_options(request: &Value, rules: &CacheRules) -> Check {
+    if rules.scheme != Scheme::Prefix {
+        return Ok(());
+    }
+    let mut parts = items(&request["messages"])
+        .chain(items(&request["input"]))
+        .flat_map(|message| items(&message["content"]));
+    let field = if !request["prompt_cache_options"].is_null() {
+        "prompt_cache_options"
+    } else if parts.any(|part| !part["prompt_cache_breakpoint"].is_null()) {
+        "prompt_cache_breakpoint"
+    } else {
+        return Ok(());
+    };
+    let message = format!("Unsupported parameter: '{field}' is not supported with this model.");
+    Err(ApiError::invalid(message).at(field).coded("unsupported_parameter"))
+}
+
+/// Headers of a limit that is used up for this long.
+pub(super) fn used_up(wait: &str) -> [(&'static str, String); 2] {
+    [("x-ratelimit-remaining-tokens", "0".into()), ("x-ratelimit-reset-tokens", wait.to_owned())]
 }
 
 /// A string of JSON, or `null`.

@@ -3,16 +3,20 @@
 mod usage;
 mod validate;
 
-use agent_core::RawJson;
+use agent_cache::{CacheRules, Format, Refusal as MarkRefusal, RequestError};
+use agent_core::{ModelProfile, RawJson};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Check, Events, Message, Wire, named, text};
+use super::{Check, Compared, Events, Message, Wire, named, text};
 use crate::pieces::pieces;
 use crate::quote::quote;
 use crate::script::ScriptCall;
+use crate::sim::account::Diagnosis;
 use crate::sim::api_error::{ApiError, Usual};
+use crate::sim::limited::rfc3339;
+use crate::sim::thinking::place;
 
 /// `POST /v1/messages`.
 #[derive(Debug)]
@@ -59,6 +63,66 @@ impl Wire for Messages {
     fn id_header(&self) -> &'static str {
         "request-id"
     }
+
+    fn format(&self) -> Format {
+        Format::Anthropic
+    }
+
+    fn tag(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn provider(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn message_id(&self, number: &str) -> String {
+        format!("msg_sim_{number}")
+    }
+
+    fn compares<'r>(&self, request: &'r Value) -> Compared<'r> {
+        let Some(asked) = request["diagnostics"].as_object() else { return Compared::NotAsked };
+        asked.get("previous_message_id").and_then(Value::as_str).map_or(Compared::First, Compared::With)
+    }
+
+    fn check_model(&self, request: &Value, _rules: &CacheRules, profile: &ModelProfile) -> Check {
+        validate::check_model(request, profile)
+    }
+
+    fn overflow(&self, tokens: u64, most: u64) -> ApiError {
+        ApiError::invalid(format!("prompt is too long: {tokens} tokens > {most} maximum"))
+    }
+
+    fn used_up(&self, until: &str, _wait: &str) -> [(&'static str, String); 2] {
+        [
+            ("anthropic-ratelimit-input-tokens-remaining", "0".into()),
+            ("anthropic-ratelimit-input-tokens-reset", rfc3339(until)),
+        ]
+    }
+
+    fn unreadable(&self, error: &RequestError) -> ApiError {
+        let RequestError::Ttl { path, .. } = error else { return ApiError::invalid(error.to_string()) };
+        let place = place(path);
+        let place = if path == "cache_control" { place } else { format!("{place}.cache_control") };
+        ApiError::invalid(format!("{place}.ttl: Input should be '5m' or '1h'"))
+    }
+
+    fn misplaced(&self, refusal: &MarkRefusal) -> ApiError {
+        ApiError::invalid(if let MarkRefusal::Order { path } = refusal {
+            format!(
+                "{}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
+                place(path)
+            )
+        } else if let MarkRefusal::NotMarkable { path, what } = refusal {
+            format!("{}.cache_control: cache_control cannot be set for {what}", place(path))
+        } else {
+            refusal.to_string()
+        })
+    }
+
+    fn prewarms(&self, request: &Value) -> bool {
+        request["max_tokens"] == 0
+    }
 }
 
 fn inner(error: &ApiError) -> String {
@@ -73,7 +137,7 @@ impl Answer<'_> {
     fn json(&self) -> Result<String, ApiError> {
         let mut blocks = Vec::new();
         if let Some(text) = &self.0.reply.reasoning {
-            let (text, signature) = (quote(text), quote(&self.signature()));
+            let (text, signature) = (quote(text), quote(&self.0.signature));
             blocks.push(format!(r#"{{"type":"thinking","thinking":{text},"signature":{signature}}}"#));
         }
         if let Some(text) = &self.0.reply.text {
@@ -129,7 +193,7 @@ impl Answer<'_> {
         if let Some(text) = &self.0.reply.reasoning {
             let mut block = Block::new(r#"{"type":"thinking","thinking":"","signature":""}"#);
             block.tell("thinking_delta", "thinking", pieces(text, delta_bytes));
-            block.tell("signature_delta", "signature", std::iter::once(self.signature().as_str()));
+            block.tell("signature_delta", "signature", std::iter::once(self.0.signature.as_str()));
             blocks.push(block);
         }
         if let Some(text) = &self.0.reply.text {
@@ -152,14 +216,22 @@ impl Answer<'_> {
     }
 
     fn envelope(&self, content: &str, stop: &str, usage: &str) -> String {
-        let (id, model) = (self.0.position, quote(self.0.model));
+        let (id, model) = (quote(&Messages.message_id(self.0.number)), quote(self.0.model));
+        let diagnostics = self.diagnostics();
         format!(
-            r#"{{"id":"msg_sim_{id:04}","type":"message","role":"assistant","model":{model},"content":[{content}],"stop_reason":{stop},"stop_sequence":null,"usage":{usage}}}"#
+            r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":[{content}],"stop_reason":{stop},"stop_sequence":null,"usage":{usage}{diagnostics}}}"#
         )
     }
 
-    fn signature(&self) -> String {
-        format!("sim-signature-{:04}", self.0.position)
+    /// The member about misses, for those who asked.
+    fn diagnostics(&self) -> String {
+        let told = match self.0.diagnosis {
+            None => return String::new(),
+            Some(Diagnosis::First | Diagnosis::Same) => "null".to_owned(),
+            Some(Diagnosis::NotFound) => r#"{"cache_miss_reason":{"type":"previous_message_not_found"}}"#.into(),
+            Some(Diagnosis::Changed(miss)) => json!({ "cache_miss_reason": miss }).to_string(),
+        };
+        format!(r#","diagnostics":{told}"#)
     }
 }
 

@@ -2,12 +2,13 @@
 
 mod validate;
 
-use agent_core::Usage;
+use agent_cache::{CacheRules, Format};
+use agent_core::ModelProfile;
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
-use super::{Check, Events, Message, Wire, openai};
+use super::{Check, Compared, Events, Message, Wire, openai};
 use crate::pieces::pieces;
 use crate::quote::quote;
 use crate::script::ScriptCall;
@@ -49,6 +50,41 @@ impl Wire for ChatCompletions {
     fn id_header(&self) -> &'static str {
         "x-request-id"
     }
+
+    fn format(&self) -> Format {
+        Format::OpenaiChat
+    }
+
+    fn tag(&self) -> &'static str {
+        "openai-chat"
+    }
+
+    fn provider(&self) -> &'static str {
+        "openai"
+    }
+
+    fn message_id(&self, number: &str) -> String {
+        format!("chatcmpl-sim-{number}")
+    }
+
+    fn compares<'r>(&self, _request: &'r Value) -> Compared<'r> {
+        Compared::NotAsked
+    }
+
+    fn check_model(&self, request: &Value, rules: &CacheRules, _profile: &ModelProfile) -> Check {
+        openai::check_cache_options(request, rules)
+    }
+
+    fn overflow(&self, tokens: u64, most: u64) -> ApiError {
+        let message = format!(
+            "This model's maximum context length is {most} tokens. However, your messages resulted in {tokens} tokens. Please reduce the length of the messages."
+        );
+        ApiError::invalid(message).at("messages").coded("context_length_exceeded")
+    }
+
+    fn used_up(&self, _until: &str, wait: &str) -> [(&'static str, String); 2] {
+        openai::used_up(wait)
+    }
 }
 
 /// A scripted reply as a completion.
@@ -75,7 +111,7 @@ impl Answer<'_> {
         let choice = format!(
             r#"{{"index":0,"message":{{{message},"refusal":null,"annotations":[]}},"logprobs":null,"finish_reason":{stop}}}"#
         );
-        self.envelope("chat.completion", &choice, &format!(r#","usage":{}"#, usage(self.0.usage)))
+        self.envelope("chat.completion", &choice, &format!(r#","usage":{}"#, usage(self.0)))
     }
 
     /// The answer as chunks; thinking, words and calls are deltas of one message.
@@ -102,7 +138,7 @@ impl Answer<'_> {
         let end = list.len();
         list.push(self.chunk("{}", &quote(self.stop_word())));
         if self.wants_usage() {
-            let counts = format!(r#","usage":{}"#, usage(self.0.usage));
+            let counts = format!(r#","usage":{}"#, usage(self.0));
             list.push(data(&self.envelope("chat.completion.chunk", "", &counts)));
         }
         list.push(data("[DONE]"));
@@ -127,9 +163,9 @@ impl Answer<'_> {
     }
 
     fn envelope(&self, object: &str, choice: &str, usage: &str) -> String {
-        let (id, model) = (self.0.position, quote(self.0.model));
+        let (id, model) = (quote(&ChatCompletions.message_id(self.0.number)), quote(self.0.model));
         format!(
-            r#"{{"id":"chatcmpl-sim-{id:04}","object":"{object}","created":{CREATED},"model":{model},"choices":[{choice}]{usage},"service_tier":"default","system_fingerprint":"fp_sim"}}"#
+            r#"{{"id":{id},"object":"{object}","created":{CREATED},"model":{model},"choices":[{choice}]{usage},"service_tier":"default","system_fingerprint":"fp_sim"}}"#
         )
     }
 
@@ -150,15 +186,16 @@ fn data(json: &str) -> Bytes {
 }
 
 /// Cached tokens are a part of the prompt's here. The provider's own object of a scripted usage goes out as it is.
-fn usage(usage: &Usage) -> String {
+fn usage(message: &Message<'_>) -> String {
+    let usage = message.usage;
     if let Some(raw) = &usage.raw {
         return raw.get().to_owned();
     }
-    let Usage { output, reasoning, cache_read, .. } = usage;
-    let (input, write) = (usage.total_input(), usage.cache_write());
-    let total = input.saturating_add(*output);
+    let (input, output, reasoning) = (usage.total_input(), usage.output, usage.reasoning);
+    let cached = openai::cached(message, false);
+    let total = input.saturating_add(output);
     format!(
-        r#"{{"prompt_tokens":{input},"completion_tokens":{output},"total_tokens":{total},"prompt_tokens_details":{{"cached_tokens":{cache_read},"cache_write_tokens":{write},"audio_tokens":0}},"completion_tokens_details":{{"reasoning_tokens":{reasoning},"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}}}"#
+        r#"{{"prompt_tokens":{input},"completion_tokens":{output},"total_tokens":{total},"prompt_tokens_details":{{{cached},"audio_tokens":0}},"completion_tokens_details":{{"reasoning_tokens":{reasoning},"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}}}"#
     )
 }
 

@@ -4,13 +4,15 @@ mod items;
 mod stream;
 mod validate;
 
-use agent_core::Usage;
+use agent_cache::{CacheRules, Format};
+use agent_core::ModelProfile;
 use bytes::Bytes;
 use hyper::header::HeaderMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Check, Events, Message, Wire, named, openai};
+use super::{Check, Compared, Events, Message, Wire, named, openai};
 use crate::quote::quote;
+use crate::sim::account::Diagnosis;
 use crate::sim::api_error::{ApiError, Usual};
 use items::Item;
 
@@ -29,7 +31,7 @@ impl Wire for Responses {
 
     fn json(&self, message: &Message<'_>) -> Result<String, ApiError> {
         let answer = Answer::new(message);
-        Ok(answer.envelope(answer.status(), &answer.output(), &usage(message.usage)))
+        Ok(answer.envelope(answer.status(), &answer.output(), &usage(message)))
     }
 
     fn events(&self, message: &Message<'_>, delta_bytes: usize) -> Events {
@@ -59,6 +61,40 @@ impl Wire for Responses {
 
     fn id_header(&self) -> &'static str {
         "x-request-id"
+    }
+
+    fn format(&self) -> Format {
+        Format::OpenaiResponses
+    }
+
+    fn tag(&self) -> &'static str {
+        "openai-responses"
+    }
+
+    fn provider(&self) -> &'static str {
+        "openai"
+    }
+
+    fn message_id(&self, number: &str) -> String {
+        format!("resp_sim_{number}")
+    }
+
+    fn compares<'r>(&self, request: &'r Value) -> Compared<'r> {
+        let id = request["prompt_cache_options"]["comparison_response_id"].as_str();
+        id.map_or(Compared::NotAsked, Compared::With)
+    }
+
+    fn check_model(&self, request: &Value, rules: &CacheRules, _profile: &ModelProfile) -> Check {
+        openai::check_cache_options(request, rules)
+    }
+
+    fn overflow(&self, _tokens: u64, _most: u64) -> ApiError {
+        let message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
+        ApiError::invalid(message).at("input").coded("context_length_exceeded")
+    }
+
+    fn used_up(&self, _until: &str, wait: &str) -> [(&'static str, String); 2] {
+        openai::used_up(wait)
     }
 }
 
@@ -91,8 +127,21 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// The member about misses, for those who asked.
+    fn diagnostics(&self) -> String {
+        let told = match self.message.diagnosis {
+            None => return String::new(),
+            Some(Diagnosis::First | Diagnosis::Same) => json!({ "type": "cache_hit" }),
+            Some(Diagnosis::NotFound) => json!({ "type": "comparison_response_not_found" }),
+            Some(Diagnosis::Changed(miss)) => json!({ "type": "cache_miss", "reason": miss.reason }),
+        };
+        format!(r#","prompt_cache_diagnostics":{told}"#)
+    }
+
     fn envelope(&self, status: &str, output: &str, usage: &str) -> String {
-        let Message { position, model, request, .. } = self.message;
+        let Message { number, model, request, .. } = self.message;
+        let id = quote(&Responses.message_id(number));
+        let diagnostics = if usage == "null" { String::new() } else { self.diagnostics() };
         let cause = self.cause().filter(|_| status == "incomplete");
         let cause = cause.map_or_else(|| "null".into(), |cause| format!(r#"{{"reason":"{cause}"}}"#));
         let given = |field: &str| request.get(field).filter(|value| !value.is_null());
@@ -103,21 +152,22 @@ impl<'a> Answer<'a> {
         let (temperature, top_p) = (echo("temperature", "1.0"), echo("top_p", "1.0"));
         let model = quote(model);
         format!(
-            r#"{{"id":"resp_sim_{position:04}","object":"response","created_at":{CREATED},"status":"{status}","error":null,"incomplete_details":{cause},"instructions":{instructions},"max_output_tokens":{limit},"model":{model},"output":[{output}],"parallel_tool_calls":{parallel},"previous_response_id":null,"store":{store},"temperature":{temperature},"tool_choice":{choice},"tools":{tools},"top_p":{top_p},"truncation":"disabled","usage":{usage},"metadata":{{}}}}"#
+            r#"{{"id":{id},"object":"response","created_at":{CREATED},"status":"{status}","error":null,"incomplete_details":{cause},"instructions":{instructions},"max_output_tokens":{limit},"model":{model},"output":[{output}],"parallel_tool_calls":{parallel},"previous_response_id":null,"store":{store},"temperature":{temperature},"tool_choice":{choice},"tools":{tools},"top_p":{top_p},"truncation":"disabled","usage":{usage}{diagnostics},"metadata":{{}}}}"#
         )
     }
 }
 
 /// Cached tokens are a part of the input's here. The provider's own object of a scripted usage goes out as it is.
-fn usage(usage: &Usage) -> String {
+fn usage(message: &Message<'_>) -> String {
+    let usage = message.usage;
     if let Some(raw) = &usage.raw {
         return raw.get().to_owned();
     }
-    let Usage { output, reasoning, cache_read, .. } = usage;
-    let (input, write) = (usage.total_input(), usage.cache_write());
-    let total = input.saturating_add(*output);
+    let (input, output, reasoning) = (usage.total_input(), usage.output, usage.reasoning);
+    let cached = openai::cached(message, true);
+    let total = input.saturating_add(output);
     format!(
-        r#"{{"input_tokens":{input},"input_tokens_details":{{"cached_tokens":{cache_read},"cache_write_tokens":{write}}},"output_tokens":{output},"output_tokens_details":{{"reasoning_tokens":{reasoning}}},"total_tokens":{total}}}"#
+        r#"{{"input_tokens":{input},"input_tokens_details":{{{cached}}},"output_tokens":{output},"output_tokens_details":{{"reasoning_tokens":{reasoning}}},"total_tokens":{total}}}"#
     )
 }
 

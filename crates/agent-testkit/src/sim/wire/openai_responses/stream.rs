@@ -17,7 +17,7 @@ pub(super) fn events(answer: &Answer<'_>, delta_bytes: usize) -> Vec<Bytes> {
         out.item(index, item);
     }
     let status = answer.status();
-    let whole = answer.envelope(status, &answer.output(), &usage(answer.message.usage));
+    let whole = answer.envelope(status, &answer.output(), &usage(answer.message));
     out.tell(&format!("response.{status}"), &format!(r#""response":{whole}"#));
     out.events
 }

@@ -4,6 +4,7 @@ mod messages;
 mod pairing;
 mod tools;
 
+use agent_core::{ModelProfile, Setting};
 use serde_json::Value;
 
 use crate::sim::api_error::ApiError;
@@ -21,7 +22,8 @@ pub(super) fn check(request: &Value) -> Check {
     }
     match (&request["max_tokens"], request["max_tokens"].as_u64()) {
         (Value::Null, _) => return refuse("max_tokens: Field required"),
-        (_, None | Some(0)) => return refuse("max_tokens: Input should be greater than or equal to 1"),
+        (_, None) => return refuse("max_tokens: Input should be greater than or equal to 1"),
+        (_, Some(0)) => prewarm(request)?,
         (_, Some(_)) => {}
     }
     tools::check(&request["tools"])?;
@@ -29,6 +31,42 @@ pub(super) fn check(request: &Value) -> Check {
     messages::check(&request["messages"])?;
     pairing::check(&request["messages"])?;
     markers(request)
+}
+
+/// A request that only fills the cache takes nothing that is about the answer.
+fn prewarm(request: &Value) -> Check {
+    let forced = ["any", "tool"].iter().any(|kind| request["tool_choice"]["type"] == *kind);
+    let wrong = [
+        ("stream", request["stream"] == true),
+        ("thinking.type: enabled", request["thinking"]["type"] == "enabled"),
+        ("output_config.format", !request["output_config"]["format"].is_null()),
+        ("a forced tool_choice", forced),
+    ];
+    match wrong.into_iter().find(|(_, is)| *is) {
+        Some((what, _)) => refuse(format!("max_tokens: 0 is not supported with {what}")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses settings that a known model does not take.
+pub(super) fn check_model(request: &Value, profile: &ModelProfile) -> Check {
+    if !profile.known {
+        return Ok(());
+    }
+    let is_default = |field: &str| request[field].is_null() || (field != "top_k" && request[field] == 1);
+    let sampling = ["temperature", "top_p", "top_k"].into_iter().find(|field| !is_default(field));
+    if let Some(field) = sampling.filter(|_| profile.refuses.contains(&Setting::Sampling)) {
+        return refuse(format!("{field}: this parameter is not supported by this model"));
+    }
+    let kind = &request["tool_choice"]["type"];
+    if !profile.forced_tool_choice && (kind == "any" || kind == "tool") {
+        return refuse("tool_choice: this model does not support forcing a tool; use 'auto' or 'none'");
+    }
+    let system = items(&request["messages"]).position(|message| message["role"] == "system");
+    match system.filter(|_| !profile.mid_conversation_system) {
+        Some(number) => refuse(format!("messages.{number}.role: Input should be 'user' or 'assistant'")),
+        None => Ok(()),
+    }
 }
 
 fn refuse(message: impl Into<String>) -> Check {
@@ -122,7 +160,8 @@ mod tests {
         check_text("{}", "model: Field required");
         check_text(r#"{"model":7}"#, "model: Input should be a valid string");
         check_text(r#"{"model":"m"}"#, "max_tokens: Field required");
-        check_text(r#"{"model":"m","max_tokens":0}"#, "greater than or equal to 1");
+        check_text(r#"{"model":"m","max_tokens":-1}"#, "greater than or equal to 1");
+        check_text(r#"{"model":"m","max_tokens":0,"stream":true}"#, "0 is not supported with stream");
         check_text(r#"{"model":"m","max_tokens":1}"#, "messages: Field required");
     }
 

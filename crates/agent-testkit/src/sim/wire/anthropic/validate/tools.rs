@@ -36,6 +36,11 @@ fn schema(number: usize, schema: &Value) -> Check {
     if schema.is_null() {
         return refuse(format!("tools.{number}.custom.input_schema: Field required"));
     }
+    if ["oneOf", "allOf", "anyOf"].iter().any(|union| !schema[union].is_null()) {
+        return refuse(format!(
+            "tools.{number}.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+        ));
+    }
     if schema["type"].is_null() {
         return refuse(format!("tools.{number}.custom.input_schema.type: Field required"));
     }
