@@ -95,8 +95,11 @@ impl Sabotage {
             }
             Self::NoteBeforeLastAssistant(change) if change.hits(number) => {
                 let messages = list(&mut body["messages"]);
-                let last = messages.iter().rposition(|it| it["role"] == "assistant").unwrap_or(0);
-                messages.insert(last, json!({"role": "user", "content": [text(&change.what)]}));
+                let last = messages.iter().rposition(|it| it["role"] == "assistant");
+                // Two messages of the user in a row would be refused: it stands at the end of the one before.
+                if let Some(before) = last.and_then(|last| messages.get_mut(last.checked_sub(1)?)) {
+                    list(&mut before["content"]).push(text(&change.what));
+                }
             }
             Self::MarkerOnNote(change) if change.hits(number) => {
                 unmark(&mut body["messages"], |_| true);

@@ -80,6 +80,10 @@ pub(crate) async fn live(scenario: &Scenario, life: Life) -> Result<Lived, CliEr
         failure = sim.check_complete().err().map(|error| error.to_string());
     }
     let (requests, served) = (sim.requests(), sim.all_served());
+    if let Some((problem, said)) = failure.as_mut().zip(served.last().and_then(|it| it.error.as_deref())) {
+        problem.push_str(": the provider said ");
+        problem.push_str(said);
+    }
     sim.shutdown().await;
     Ok(Lived { requests, served, at, failure })
 }
