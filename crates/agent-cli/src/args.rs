@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Wire(WireArgs),
     /// Find out why prompts are paid for again
     Cache(CacheArgs),
+    /// Serve a simulated provider that checks, accounts and fails like the real ones, for agents in any language
+    Sim(SimArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -173,6 +175,32 @@ pub(crate) struct AuditArgs {
     #[arg(long)]
     pub(crate) provider: Option<String>,
     /// Print one JSON object for each request, and a last one with the sums
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct SimArgs {
+    /// The port on this machine; 0 takes a free one and prints it
+    #[arg(long, default_value_t = 8787)]
+    pub(crate) port: u16,
+    /// What the model says: a JSON array of replies, as docs/guides/testing-your-agent.md describes it. Without one, each answer
+    /// says what was asked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Give replies one after the other; default by the number of assistant messages in the request
+    #[arg(long)]
+    pub(crate) in_order: bool,
+    /// Whose cache rules count, for example bedrock or deepseek, or `none`; default those of the format's inventor
+    #[arg(long)]
+    pub(crate) provider: Option<String>,
+    /// A table of cache rules laid over the built-in one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
+    /// Tokens a prompt may have; default what is known of the model
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) context_window: Option<u64>,
+    /// Print one JSON object a line on standard output: the address, then how each request was answered
     #[arg(long)]
     pub(crate) json: bool,
 }

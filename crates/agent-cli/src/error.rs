@@ -83,7 +83,7 @@ pub(crate) enum CliError {
     #[error("request {number} of a scenario: {cause}")]
     Body { number: usize, cause: agent_cache::RequestError },
     #[error(transparent)]
-    Rules(#[from] agent_cache::RulesError),
+    BookOfRules(#[from] agent_cache::RulesError),
     #[error(transparent)]
     Transcript(#[from] agent_providers::TranscriptError),
     #[error(transparent)]
@@ -100,6 +100,10 @@ pub(crate) enum CliError {
     Json(#[from] serde_json::Error),
     #[error("{0} is not empty; --keep needs a new or an empty directory")]
     KeepNotEmpty(PathBuf),
+    #[error("{}: {cause}", path.display())]
+    Script { path: PathBuf, cause: agent_testkit::ScriptError },
+    #[error("{}: {cause}", path.display())]
+    Rules { path: PathBuf, cause: agent_cache::RulesError },
     #[error("the simulated provider cannot be started")]
     Sim(#[from] agent_testkit::SimError),
 }
@@ -127,7 +131,9 @@ impl CliError {
             | Self::NothingToAudit { .. }
             | Self::Scenario { .. }
             | Self::NoScenario { .. }
-            | Self::Rules(_)
+            | Self::BookOfRules(_)
+            | Self::Script { .. }
+            | Self::Rules { .. }
             | Self::Transcript(_)
             | Self::Import(_)
             | Self::Header { .. }

@@ -51,6 +51,7 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
             CacheCommand::Check(args) => cmd::cache::check(&args).await,
             CacheCommand::Play => cmd::cache::play().await,
         },
+        Command::Sim(args) => cmd::sim::sim(args).await,
         Command::Wire(args) => match args.command {
             WireCommand::Decode(args) => cmd::wire::decode::decode(&args),
             WireCommand::Encode(args) => cmd::wire::convert::encode(&args),

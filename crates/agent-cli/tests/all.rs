@@ -13,6 +13,7 @@ mod demo;
 mod models;
 mod run;
 mod sessions;
+mod sim;
 mod support;
 mod vendors;
 mod wire;

@@ -1,12 +1,16 @@
 //! Tests of the testkit as its users meet it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like the tests that call them")]
 
+mod accounting;
+mod bound;
 mod client;
 mod codec;
 mod corpus;
+mod diagnosis;
 mod faults;
 mod replay;
 mod scripted;
 mod sim;
+mod stack;
 mod tape;
 mod wires;

@@ -4,4 +4,5 @@ pub(crate) mod cache;
 pub(crate) mod demo;
 pub(crate) mod run;
 pub(crate) mod sessions;
+pub(crate) mod sim;
 pub(crate) mod wire;

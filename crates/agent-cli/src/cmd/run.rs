@@ -70,10 +70,10 @@ async fn show(mut run: Run, screen: &mut impl Screen) -> Result<Option<TurnEnd>,
 }
 
 /// Ctrl-C, a request to end, and a terminal that was closed: all mean stop.
-struct Signals([Signal; 3]);
+pub(crate) struct Signals([Signal; 3]);
 
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self([
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
@@ -81,7 +81,7 @@ impl Signals {
         ]))
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -124,8 +124,7 @@ impl Accounts {
     ) -> Result<Counted, ApiError> {
         let provider = self.provider(wire).to_owned();
         let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        let simulator =
-            books.simulators.entry(provider.clone()).or_insert_with(|| self.simulator(wire));
+        let simulator = books.simulators.entry(provider.clone()).or_insert_with(|| self.simulator(wire));
         let asking = simulator.ask_pending(&asked.request, at);
         let (outcome, pending) = asking.map_err(|refusal| wire.misplaced(&refusal))?;
         let diagnosis = match wire.compares(body) {

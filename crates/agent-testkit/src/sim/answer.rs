@@ -159,9 +159,8 @@ impl Answering<'_> {
 
     /// Accounts for the request and tells a reply; without one, what was asked.
     async fn reply(&self, turn: Turn<'_>, reply: Option<&Reply>) -> Result<Sent, Outcome> {
-        let count = |asked| {
-            self.shared.accounts.take(self.wire, asked, (turn.request, &turn.number), self.at)
-        };
+        let count =
+            |asked| self.shared.accounts.take(self.wire, asked, (turn.request, &turn.number), self.at);
         let counted = turn.asked.map(count).transpose()?;
         let prompt = counted.as_ref().map(|counted| counted.outcome.usage.clone()).unwrap_or_default();
         let echo;
@@ -192,8 +191,11 @@ impl Answering<'_> {
         };
         let begin = entries.map(|entries| Begin { shared: Arc::clone(self.shared), entries });
         let streamed = turn.request["stream"] == true;
-        let response =
-            if streamed { self.streamed(&message, turn.fault, begin) } else { self.whole(&message, turn.fault, begin) }?;
+        let response = if streamed {
+            self.streamed(&message, turn.fault, begin)
+        } else {
+            self.whole(&message, turn.fault, begin)
+        }?;
         Ok(Sent { response, usage: Some(usage), error: None })
     }
 

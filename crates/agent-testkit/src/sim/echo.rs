@@ -61,7 +61,10 @@ mod tests {
         let usage = Usage { input: 3, cache_read: 90, ..Usage::default() };
         let text = reply(request, &usage).text.unwrap();
         assert!(text.starts_with(expect), "{text}");
-        assert!(text.ends_with("93 tokens, of which 90 were read from the cache and 0 written to it."), "{text}");
+        assert!(
+            text.ends_with("93 tokens, of which 90 were read from the cache and 0 written to it."),
+            "{text}"
+        );
     }
 
     #[test]

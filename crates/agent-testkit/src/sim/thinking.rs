@@ -111,9 +111,8 @@ struct Places {
 
 impl Places {
     fn of(request: &Request, rules: &CacheRules) -> Self {
-        let words: Vec<usize> = (0..request.blocks.len())
-            .filter(|at| request.blocks[*at].kind != BlockKind::Thinking)
-            .collect();
+        let words: Vec<usize> =
+            (0..request.blocks.len()).filter(|at| request.blocks[*at].kind != BlockKind::Thinking).collect();
         let mut plain = request.clone();
         plain.blocks.retain(|block| block.kind != BlockKind::Thinking);
         let hashes = plain.prefix_hashes(&rules.without_settings()).into_iter();

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filler::filler;
 use super::sabotage::Sabotage;
+use super::world;
 
 /// One scenario.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub(crate) struct Scenario {
     /// What must be found: such a scenario passes when it fails in this way.
     #[serde(default)]
     pub(crate) red: Option<Red>,
+    /// Words that requests must hold: a scenario whose event never came would show nothing.
+    #[serde(default)]
+    pub(crate) expect: Vec<Expect>,
     pub(crate) budget: Budget,
 }
 
@@ -163,6 +167,16 @@ pub(crate) struct CallSpec {
     pub(crate) input: Option<RawJson>,
 }
 
+/// Words that are in the body of a request, and in that of no earlier one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    /// From 1.
+    pub(crate) request: usize,
+    /// As they stand in the JSON.
+    pub(crate) words: String,
+}
+
 /// What a sabotaged scenario must be found to be.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -221,6 +235,7 @@ impl Scenario {
         if agent::Vendor::named(provider).is_none() || model.is_empty() {
             return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
         }
+        world::book(self).map_err(|error| format!("rules: {error}"))?;
         let requests = self.pauses().len();
         if self.turns.is_empty() || requests == 0 {
             return Err("turns: give at least one message and one step, or nothing is asked".into());

@@ -126,6 +126,14 @@ impl std::fmt::Display for Finding {
                 audit.cache_write(),
                 audit.input
             ),
+            Self::Words { expected, got } => {
+                let came = got.map_or("with none".to_owned(), |got| format!("with request {got}"));
+                write!(
+                    f,
+                    "request {}: {:?} was to come with it, and came {came}\n  Look whether what the scenario is about happens.",
+                    expected.request, expected.words
+                )
+            }
         }
     }
 }

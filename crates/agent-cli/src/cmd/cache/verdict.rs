@@ -4,7 +4,7 @@ use agent::{Catalog, Usage, Vendor};
 use agent_cache::{Audit, Breach, Cause, Divergence, Judged, Request, Row, Simulator};
 use agent_core::Prices;
 
-use super::scenario::Scenario;
+use super::scenario::{Expect, Scenario};
 use super::world::{self, Life, Lived, live};
 use crate::error::CliError;
 
@@ -33,6 +33,8 @@ pub(crate) enum Finding {
     Requests { life: &'static str, sent: usize, expected: usize },
     /// The provider counts otherwise than the audit.
     Counted { step: usize, provider: Usage, audit: Usage },
+    /// Words that a request was to bring first: which one did.
+    Words { expected: Expect, got: Option<usize> },
 }
 
 /// Plays a scenario, in more than one life.
@@ -45,6 +47,7 @@ pub(crate) async fn judge(name: String, scenario: Scenario) -> Result<Verdict, C
         others.push((WHOLE.name, live(&scenario, WHOLE).await?));
     }
     ended(&scenario, FIRST.name, &first, &mut findings);
+    findings.extend(scenario.expect.iter().filter_map(|expected| words(expected, &first)));
     for (life, lived) in &others {
         ended(&scenario, life, lived, &mut findings);
         findings.extend(differ(&scenario, life, &first, lived)?);
@@ -77,7 +80,8 @@ impl Finding {
             | Self::Differ { found: None, .. }
             | Self::Failed { .. }
             | Self::Requests { .. }
-            | Self::Counted { .. } => None,
+            | Self::Counted { .. }
+            | Self::Words { .. } => None,
         }
     }
 }
@@ -108,6 +112,13 @@ fn ended(scenario: &Scenario, life: &'static str, lived: &Lived, findings: &mut 
     } else if sent != expected {
         findings.push(Finding::Requests { life, sent, expected });
     }
+}
+
+/// Whether these words came with the request they were to come with.
+fn words(expected: &Expect, lived: &Lived) -> Option<Finding> {
+    let holds = |body: &[u8]| String::from_utf8_lossy(body).contains(&expected.words);
+    let got = lived.requests.iter().position(|request| holds(&request.body)).map(|at| at + 1);
+    (got != Some(expected.request)).then(|| Finding::Words { expected: expected.clone(), got })
 }
 
 /// The first request in which two lives differ.

@@ -18,6 +18,8 @@ pub(crate) struct MessagesCodec {
     provider: String,
     started: Option<String>,
     open: Vec<Block>,
+    /// The block that the last event began, as it was said.
+    begun: Option<(u32, String)>,
     /// Parts behind a call whose input is not complete JSON: whether it was cut is known only from the stop reason.
     /// Invariant: empty, or the first one is such a call.
     held: Vec<Held>,
@@ -81,6 +83,7 @@ impl MessagesCodec {
             provider: dialect.provider.clone(),
             started: None,
             open: Vec::new(),
+            begun: None,
             held: Vec::new(),
             calls: 0,
             usage: UsageFold::default(),
@@ -134,6 +137,17 @@ impl MessagesCodec {
         let block = Block::open(index, raw, reading, out)?;
         self.calls += usize::from(block.is_call());
         self.open.push(block);
+        Ok(())
+    }
+
+    /// Begins a block. A call that begins twice in a row, in the same words, is one call.
+    fn begin(&mut self, index: u32, raw: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let again = self.begun.as_ref().is_some_and(|(at, text)| *at == index && text == raw.text);
+        if again && self.open.iter().any(|block| block.index == index && block.is_call()) {
+            return Ok(());
+        }
+        self.open(index, raw, out)?;
+        self.begun = Some((index, raw.text.to_owned()));
         Ok(())
     }
 
@@ -239,12 +253,14 @@ impl Codec for MessagesCodec {
             "message_start" => self.start(message(text_of(event.message))?, json.lone, out)?,
             "content_block_start" => {
                 let index = index_of(event.index).unwrap_or_else(|| self.next_index());
-                self.open(index, &Json { text: text_of(event.content_block), lone: json.lone }, out)?;
+                self.begin(index, &Json { text: text_of(event.content_block), lone: json.lone }, out)?;
             }
             "content_block_delta" => {
+                self.begun = None;
                 self.delta(event.index, &Json { text: text_of(event.delta), lone: json.lone }, out)?;
             }
             "content_block_stop" => {
+                self.begun = None;
                 let index = index_of(event.index).or(self.open.last().map(|block| block.index));
                 index.into_iter().for_each(|index| self.close(index, out));
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agent_core::{AssistantPart, Finish, FinishKind, ModelError, ModelErrorKind, ModelEvent, Origin};
 use serde_json::value::RawValue;
 
-use super::event::{WireEvent, WireReason, WireResponse, read, response, slot};
+use super::event::{Repeats, WireEvent, WireReason, WireResponse, read, response, slot};
 use super::held::Held;
 use super::item::{Done, Item, Slot, Watch};
 use super::shape::is_refusal;
@@ -22,6 +22,7 @@ pub(crate) struct ResponsesCodec {
     names: ToolNames,
     provider: String,
     started: Option<String>,
+    repeats: Repeats,
     open: BTreeMap<u64, Item>,
     /// Items begun so far.
     begun: usize,
@@ -38,6 +39,7 @@ impl ResponsesCodec {
             names,
             provider: dialect.provider.clone(),
             started: None,
+            repeats: Repeats::default(),
             open: BTreeMap::new(),
             begun: 0,
             held: Held::default(),
@@ -326,6 +328,9 @@ impl Codec for ResponsesCodec {
     ) -> Result<Progress, ModelError> {
         let event: WireEvent<'_> = serde_json::from_str(json.text)
             .map_err(|_| protocol("an event is not a JSON object", json.text))?;
+        if self.repeats.again(event.sequence_number, json.text) {
+            return Ok(Progress::More);
+        }
         let kind = if event.kind.0.is_some() { event.kind.as_str() } else { name };
         match kind {
             "response.created" => self.created(&event.response(json.text)?, out)?,

@@ -13,6 +13,8 @@ pub(super) struct WireEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Loose<'a>,
     #[serde(default)]
+    pub(super) sequence_number: LooseInt,
+    #[serde(default)]
     pub(super) output_index: LooseInt,
     #[serde(default)]
     pub(super) content_index: LooseInt,
@@ -58,6 +60,29 @@ pub(super) struct WireResponse<'a> {
 pub(super) struct WireReason<'a> {
     #[serde(borrow, default)]
     pub(super) reason: Loose<'a>,
+}
+
+/// Tells an event that came twice by its number.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    last: Option<(u64, String)>,
+    /// Whether numbers were seen to grow: some gateways give every event the same one.
+    counted: bool,
+}
+
+impl Repeats {
+    /// Whether an event is the one before once more.
+    pub(super) fn again(&mut self, number: LooseInt, text: &str) -> bool {
+        let Some(number) = number.0 else { return false };
+        let (last, before) =
+            self.last.as_ref().map_or((number, ""), |(last, before)| (*last, before.as_str()));
+        if self.counted && last == number && before == text {
+            return true;
+        }
+        self.counted |= number > last;
+        self.last = Some((number, text.to_owned()));
+        false
+    }
 }
 
 impl<'a> WireEvent<'a> {

@@ -228,7 +228,9 @@ impl Answer<'_> {
         let told = match self.0.diagnosis {
             None => return String::new(),
             Some(Diagnosis::First | Diagnosis::Same) => "null".to_owned(),
-            Some(Diagnosis::NotFound) => r#"{"cache_miss_reason":{"type":"previous_message_not_found"}}"#.into(),
+            Some(Diagnosis::NotFound) => {
+                r#"{"cache_miss_reason":{"type":"previous_message_not_found"}}"#.into()
+            }
             Some(Diagnosis::Changed(miss)) => json!({ "cache_miss_reason": miss }).to_string(),
         };
         format!(r#","diagnostics":{told}"#)

@@ -89,7 +89,8 @@ impl Wire for Responses {
     }
 
     fn overflow(&self, _tokens: u64, _most: u64) -> ApiError {
-        let message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
+        let message =
+            "Your input exceeds the context window of this model. Please adjust your input and try again.";
         ApiError::invalid(message).at("input").coded("context_length_exceeded")
     }
 
