@@ -6,7 +6,8 @@
 //!
 //! **This crate knows** what each provider keeps of a prompt, for how long and at what price ([`RuleBook`], every rule
 //! with its source and day, corrected by the user's own); what a request is made of ([`Request`]); what a sequence of
-//! requests will cost ([`Simulator`]); where it broke and what to do ([`Audit`]); and where to put markers so that it
+//! requests will cost ([`Simulator`]); where it broke and what to do ([`Audit`], and [`loss()`] for two requests of a
+//! running session); and where to put markers so that it
 //! does not ([`plan()`]).
 //!
 //! **It never knows** HTTP, a runtime, a clock or a file: bodies, times and prices arrive as values.
@@ -56,7 +57,9 @@ mod rules;
 mod simulator;
 mod tokens;
 
-pub use audit::{Audit, Cause, Divergence, Part, Row, Summary, Suspect, Volatile, suspects};
+pub use audit::{
+    Audit, Cause, Divergence, Loss, Part, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
+};
 pub use budget::{Breach, Budget, BudgetError, Judged, Rewrite};
 pub use miss::{Miss, MissReason, miss};
 pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};

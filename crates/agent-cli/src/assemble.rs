@@ -15,6 +15,7 @@ use agent_core::COMPLETE_TOOL;
 
 use crate::args::{AskMode, RunArgs};
 use crate::ask::TerminalAsker;
+use crate::clock::LocalClock;
 use crate::env;
 use crate::error::CliError;
 use crate::models;
@@ -48,7 +49,7 @@ pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliErr
         max_steps: args.max_steps,
     };
     let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
-    let builder = builder(base)?.retry(retry);
+    let builder = builder(base)?.retry(retry).clock(LocalClock).tell_date();
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => builder.asker(TerminalAsker),
         AskMode::Deny => builder.asker(NobodyToAsk),
@@ -79,7 +80,8 @@ pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<()
     let Some(store) = stored(&env::data_dir(args.data.data_dir.clone())?)? else { return Ok(()) };
     let Some(record) = store.load(id).await? else { return Ok(()) };
     let now = place(LocalSandbox::open(&args.cwd)?.path());
-    let began = record.meta.system.last().map_or("", |block| block.text());
+    let began = record.meta.system.iter().map(|block| block.text()).find(|text| text.starts_with(PLACE));
+    let began = began.unwrap_or_default();
     if began == now {
         return Ok(());
     }

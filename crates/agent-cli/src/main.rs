@@ -3,6 +3,7 @@
 mod args;
 mod ask;
 mod assemble;
+mod clock;
 mod cmd;
 mod env;
 mod error;

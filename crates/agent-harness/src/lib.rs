@@ -26,12 +26,13 @@
 //! ```
 
 mod asker;
+mod cache;
+mod changes;
 mod clock;
 mod config;
 mod drive;
 mod error;
 mod live;
-mod marks;
 mod outbox;
 mod retry;
 mod run;

@@ -1,13 +1,16 @@
 //! A session as loaded by the worker that holds its lease.
 
 use agent_core::{
-    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, ModelProfile, RawJson,
-    Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, ToolCard, Usage,
+    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, RawJson, Repair,
+    Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
 };
+use agent_prompt::Date;
 use agent_store::Lease;
 use agent_tools::SlotsHandle;
 
 use crate::HarnessError;
+use crate::cache::PromptCache;
+use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
 use crate::outbox::Outbox;
 
@@ -23,8 +26,9 @@ pub(crate) struct Live {
     pub(crate) last_turn: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
-    /// When the last model call that was answered was sent.
-    pub(crate) asked_ms: Option<i64>,
+    pub(crate) cache: PromptCache,
+    /// The day that the model knows from the conversation as it sees it.
+    pub(crate) told: Option<Date>,
     /// How many entries are stored.
     stored: usize,
     /// The version of the slots that is stored.
@@ -61,21 +65,17 @@ impl Live {
                 let mut meta = record.meta;
                 let changes = changes(config, &mut meta);
                 let Checkpoint { turn, last_turn, slots, usage, asked_ms } = record.checkpoint;
-                let live = Self {
-                    meta,
+                let mut live = Self {
                     stored: history.len(),
-                    history,
+                    told: Date::told(history.view()),
                     slots: SlotsHandle::new(slots),
-                    encoder: config.model.encoder(),
-                    diagnosed: Vec::new(),
                     last_turn,
                     usage,
-                    asked_ms,
-                    slots_version: 0,
-                    lease,
-                    revision: record.revision,
                     last_seq: record.last_seq,
+                    ..Self::new(config, meta, lease, record.revision)
                 };
+                live.cache.resume(&history, asked_ms, &changes);
+                live.history = history;
                 let open = turn.map(|turn| Open { turn, journal: record.journal });
                 Ok(Loaded { live, repairs, changes, open, created: false })
             }
@@ -100,21 +100,7 @@ impl Live {
             tools: config.tools.cards().to_vec(),
         };
         let revision = config.store.create(&lease, &meta, &Checkpoint::default()).await?;
-        let live = Self {
-            meta,
-            stored: 0,
-            history: History::new(),
-            slots: SlotsHandle::default(),
-            encoder: config.model.encoder(),
-            diagnosed: Vec::new(),
-            last_turn: 0,
-            usage: Usage::default(),
-            asked_ms: None,
-            slots_version: 0,
-            lease,
-            revision,
-            last_seq: 0,
-        };
+        let live = Self::new(config, meta, lease, revision);
         Ok(Loaded {
             live,
             repairs: Vec::new(),
@@ -122,6 +108,26 @@ impl Live {
             open: None,
             created: true,
         })
+    }
+
+    /// A session in which nothing was said yet.
+    fn new(config: &HarnessConfig, meta: SessionMeta, lease: Lease, revision: Revision) -> Self {
+        Self {
+            cache: PromptCache::new(config, &meta),
+            meta,
+            history: History::new(),
+            slots: SlotsHandle::default(),
+            encoder: config.model.encoder(),
+            diagnosed: Vec::new(),
+            last_turn: 0,
+            usage: Usage::default(),
+            told: None,
+            stored: 0,
+            slots_version: 0,
+            lease,
+            revision,
+            last_seq: 0,
+        }
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
@@ -140,7 +146,13 @@ impl Live {
 
     /// Appends to the history in memory; the next [`Live::commit`] writes it.
     pub(crate) fn push(&mut self, entry: Entry) -> Result<EntryId, HarnessError> {
-        Ok(self.history.push(entry)?)
+        let is_rewrite = matches!(entry, Entry::Boundary(_));
+        let id = self.history.push(entry)?;
+        if is_rewrite {
+            // It may hide where the day was told.
+            self.told = Date::told(self.history.view());
+        }
+        Ok(id)
     }
 
     /// The one atomic write of a step: new entries, state, usage, events and reason.
@@ -155,7 +167,7 @@ impl Live {
             last_turn: self.last_turn,
             slots: self.slots.snapshot(),
             usage: self.usage.clone(),
-            asked_ms: self.asked_ms,
+            asked_ms: self.cache.asked_ms,
         };
         let commit = Commit {
             expect: self.revision,
@@ -188,39 +200,6 @@ impl Live {
         self.last_seq = out.last_seq();
         Ok(())
     }
-}
-
-fn model_name(profile: &ModelProfile) -> String {
-    format!("{}/{}", profile.provider, profile.model)
-}
-
-/// Declares what makes the bytes of a resumed session other ones (requirement D2).
-///
-/// A session keeps its system prompt, and its tools as it knows them while the agent's still take the same input. Tools
-/// that do not would be called wrongly, so then the agent's own list is sent.
-fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Diagnostic> {
-    let mut changes = Vec::new();
-    let model = model_name(config.model.profile());
-    if model != meta.model {
-        let why = format!("the session began with {}; with {model} the prompt cache begins anew", meta.model);
-        changes.push(Diagnostic { what: "model".into(), why });
-    }
-    let prompt = config.prompt.assemble();
-    let statics = &prompt.system()[..prompt.static_blocks()];
-    if !meta.system.starts_with(statics) {
-        let why = "the session keeps the system prompt it began with; begin another session for the new one";
-        changes.push(Diagnostic { what: "system".into(), why: why.into() });
-    }
-    let now = config.tools.cards();
-    let same = |(old, new): (&ToolCard, &ToolCard)| {
-        old.name() == new.name() && old.input_schema() == new.input_schema()
-    };
-    if meta.tools.len() != now.len() || !meta.tools.iter().zip(now).all(same) {
-        meta.tools = now.to_vec();
-        let why = "the agent has other tools than when the session began; the new list is sent, and the prompt cache begins anew";
-        changes.push(Diagnostic { what: "tools".into(), why: why.into() });
-    }
-    changes
 }
 
 /// What a commit writes besides the session's own state.

@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
 
 mod abort;
+mod cache;
 mod crash;
+mod date;
 mod formats;
+mod prompt;
 mod retry;
 mod support;
 mod tools;

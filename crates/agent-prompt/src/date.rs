@@ -58,6 +58,18 @@ impl Date {
         UserMessage::new(date.into_iter().chain(message.parts().iter().cloned()).collect())
     }
 
+    /// What the user said of a message that [`Self::open`] may have put a date in front of.
+    pub fn opened(message: &UserMessage) -> &[UserPart] {
+        match message.parts() {
+            [UserPart::Text(first), rest @ ..]
+                if !rest.is_empty() && Self::read(first.as_str()).is_some() =>
+            {
+                rest
+            }
+            parts => parts,
+        }
+    }
+
     /// The note to append when the model was last told another day.
     pub fn change_since(self, told: Self) -> Option<Note> {
         (self != told).then(|| self.note())
@@ -219,6 +231,9 @@ mod tests {
         Today's date is 2026-11-30.
         Go on.
         ");
+        assert_eq!(Date::opened(&opened), UserMessage::text("Go on.").unwrap().parts());
+        let undated = UserMessage::text("Today's date is 2026-11-30.").unwrap();
+        assert_eq!(Date::opened(&undated), undated.parts(), "a user may say no more than the date");
         history.push(Entry::User(opened)).unwrap();
         let told = Date::told(history.view()).unwrap();
         assert_eq!((told, first.change_since(told)), (first, None), "the same day adds nothing");

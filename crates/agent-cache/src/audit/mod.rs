@@ -2,6 +2,7 @@
 
 mod cause;
 mod compare;
+mod loss;
 mod part;
 mod volatile;
 
@@ -15,6 +16,7 @@ use crate::prefix::{Prefix, PrefixHash};
 use crate::{CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
+pub use loss::{Loss, Sent, loss};
 pub use part::Part;
 pub use volatile::{Suspect, Volatile, suspects};
 

@@ -11,7 +11,7 @@ use agent_core::Ttl;
 use serde::{Deserialize, Serialize};
 
 use json::raw;
-pub(crate) use json::{Object, object};
+pub(crate) use json::{Object, array, object};
 
 /// A request body, read.
 ///

@@ -63,7 +63,7 @@ async fn events_as_json_lines() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     let events = json_lines(&output.stdout);
     let durable: Vec<_> = events.iter().filter(|event| event["seq"].is_u64()).cloned().collect();
-    insta::assert_snapshot!(types(&durable).join(" "), @"session.started turn.started message.received step.started actions.requested action.result step.completed step.started step.completed turn.completed session.waiting");
+    insta::assert_snapshot!(types(&durable).join(" "), @"session.started turn.started message.received step.started cache.system_hash actions.requested action.result step.completed step.started cache.system_hash step.completed turn.completed session.waiting");
     assert!(durable.iter().zip(1..).all(|(event, seq)| event["seq"] == seq));
     assert_eq!(std::fs::read_to_string(home.work().join("a.txt")).unwrap(), "hi");
 }
@@ -327,6 +327,27 @@ async fn a_session_stays_in_its_workspace() {
     assert!(output.stderr.contains("go on there with --cwd"), "{}", output.stderr);
     let output = home.run(&sim.base_url(), &["-go", "--session", "s"]).await;
     assert_eq!(output.code, Some(0), "{}", output.stderr);
+}
+
+#[tokio::test]
+async fn the_day_is_that_of_the_users_zone() {
+    let home = Home::new();
+    let sim = SimProvider::start(vec![Reply::text("one"), Reply::text("two")]).unwrap();
+    for (zone, session) in [("<+14>-14", "ahead"), ("<-12>12", "behind")] {
+        let url = sim.base_url();
+        let mut run = home.command(&["run", "--base-url", &url, "go", "--session", session]);
+        assert!(run.env("TZ", zone).output().await.unwrap().status.success());
+    }
+    let dates = sim.requests().into_iter().map(|request| {
+        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        assert!(!body["system"].to_string().contains("Today"), "{body}");
+        assert_eq!(body["messages"][0]["content"][1]["text"], "go", "{body}");
+        let date = body["messages"][0]["content"][0]["text"].as_str().unwrap();
+        date.strip_prefix("Today's date is ").unwrap().to_owned()
+    });
+    let dates: Vec<String> = dates.collect();
+    // More than a day apart, whatever the time is.
+    assert!(dates[0] > dates[1], "{dates:?}");
 }
 
 #[tokio::test]

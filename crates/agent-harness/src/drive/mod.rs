@@ -1,5 +1,6 @@
 //! The loop: ask the turn what it wants, do it, report it, commit what is complete.
 
+mod date;
 mod end;
 mod model;
 mod open;
@@ -195,8 +196,7 @@ impl Drive {
         let voided = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {
-            self.out.step = Some(next);
-            self.out.stage(EventBody::StepStarted {});
+            self.tell_step(next);
         }
         self.recovered.lost.clear();
         self.write().await

@@ -8,9 +8,9 @@ use agent_turn::Report;
 use futures_util::StreamExt;
 
 use super::Drive;
+use crate::cache::Answered;
 use crate::config::HarnessConfig;
 use crate::live::Live;
-use crate::marks::marks;
 use crate::outbox::Outbox;
 
 /// What came of one request, and what it cost.
@@ -52,6 +52,19 @@ impl Drive {
         encoded.request
     }
 
+    /// Notes what the call left in the provider's cache, and tells a break of it with the step's events.
+    pub(super) fn note_answer(&mut self, report: &Report, call: &Answered<'_>) {
+        let is_whole = matches!(report, Report::Response(_));
+        // A call that was stopped left something as soon as its answer began, which is when its tokens are told.
+        if is_whole || call.usage.total_input() > 0 {
+            let found = self.live.cache.answered(&self.config, &self.live.history, call);
+            if let Some(found) = found.filter(|_| is_whole) {
+                tracing::warn!("less was read from the prompt cache than the last call left in it");
+                self.out.stage(found);
+            }
+        }
+    }
+
     /// Sends the request once, telling deltas as they arrive under the attempt's number.
     pub(super) async fn attempt(&mut self, number: u32, request: Outgoing) -> Tried {
         let mut progress = Progress::default();
@@ -86,7 +99,7 @@ impl Drive {
 }
 
 fn encode(config: &HarnessConfig, live: &mut Live, stream: bool) -> Encoded {
-    let marks = marks(config.model.profile(), !live.meta.system.is_empty(), &live.history);
+    let marks = live.cache.marks(config.model.profile(), &live.history);
     let draft = live.history.draft();
     let request = ModelRequest {
         system: &live.meta.system,

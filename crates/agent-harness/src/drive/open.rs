@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, Repair, UserMessage};
+use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, Repair, StepNo};
+use agent_prompt::Date;
 use agent_turn::{Report, Turn, Want};
 
 use super::{Drive, Recovered};
@@ -36,9 +37,15 @@ impl Drive {
         self.out.step = None;
         self.out.stage(EventBody::TurnStarted {});
         self.push_waiting()?;
-        self.out.step = Some(self.turn.step());
-        self.out.stage(EventBody::StepStarted {});
+        self.tell_step(self.turn.step());
         Ok(())
+    }
+
+    /// A step begins, and so does its request.
+    pub(super) fn tell_step(&mut self, step: StepNo) {
+        self.out.step = Some(step);
+        self.out.stage(EventBody::StepStarted {});
+        self.out.stage(self.live.cache.begins());
     }
 
     /// Takes up a turn that a crash or a park left open, with what was journaled of its last step.
@@ -50,7 +57,7 @@ impl Drive {
         self.out.turn = Some(self.turn.id());
         self.out.step = Some(self.turn.step());
         self.step_span = tracing::info_span!("step", step = self.turn.step().number());
-        if self.waiting.is_some() && self.waiting.as_ref() == self.opening_message() {
+        if self.is_said_already() {
             // The same command run again after a crash: go on instead of saying it twice.
             self.waiting = None;
         }
@@ -61,11 +68,19 @@ impl Drive {
             reports: was_parked.then_some(Report::Resume).into_iter().collect(),
             lost: BTreeSet::new(),
         };
+        let is_answered =
+            was_parked || open.journal.iter().any(|it| matches!(it, JournalRecord::Response(_)));
+        if !is_answered {
+            // The step is asked for anew, perhaps with another prompt.
+            self.out.stage(self.live.cache.begins());
+        }
         for record in open.journal {
             match record {
                 JournalRecord::Response(pending) => {
                     // It was paid for in the other process, and no commit has counted it yet.
-                    self.pay(&pending.response().usage);
+                    let usage = &pending.response().usage;
+                    self.pay(usage);
+                    self.live.cache.recover(usage, &self.live.history);
                     let is_prepared = matches!(self.turn.poll(), Want::Model);
                     recovered.reports.extend((!is_prepared).then_some(Report::Prepared));
                     recovered.reports.push(Report::Response(pending));
@@ -87,11 +102,13 @@ impl Drive {
         Ok(())
     }
 
-    /// The user message that the open turn works on.
-    fn opening_message(&self) -> Option<&UserMessage> {
-        self.live.history.entries().iter().rev().find_map(|entry| match entry {
+    /// Whether the message is the one that the open turn works on.
+    fn is_said_already(&self) -> bool {
+        let Some(message) = &self.waiting else { return false };
+        let said = self.live.history.entries().iter().rev().find_map(|entry| match entry {
             Entry::User(message) => Some(message),
             Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-        })
+        });
+        said.is_some_and(|said| said == message || Date::opened(said) == message.parts())
     }
 }

@@ -9,6 +9,7 @@ use tracing::Instrument;
 use super::Drive;
 use super::model::{Failure, Tried};
 use crate::HarnessError;
+use crate::cache::Answered;
 use crate::retry::{RetryBudget, RetryPolicy};
 
 /// The attempts of one model call. Every failure, whatever it is, goes through [`Tries::next`].
@@ -57,12 +58,17 @@ impl Drive {
         let mut tries = Tries { number: 0, broken: 0, mode: Mode::Streamed };
         let mut request = self.encode(true);
         let report = loop {
+            let asked_ms = self.config.clock.now_ms();
             let call = self.attempt(tries.number, request.clone());
             let Tried { answer, usage } = call.instrument(span()).await;
             self.pay(&usage);
             let before = tries.mode;
             match answer {
-                Ok(report) => break report,
+                Ok(report) => {
+                    let call = Answered { usage: &usage, body: &request.body, asked_ms };
+                    self.note_answer(&report, &call);
+                    break report;
+                }
                 Err(failure) => {
                     if let Some(report) = self.failed(&mut tries, failure, usage).await? {
                         break report;

@@ -117,13 +117,14 @@ fn waits_are_those_of_the_policy() {
         2 [turn_1] turn.started
         3 [turn_1] message.received go
         4 [turn_1/0] step.started
-        5 [turn_1/0] step.retrying overloaded
-        6 [turn_1/0] step.retrying rate_limited
-        7 [turn_1/0] step.retrying overloaded
+        5 [turn_1/0] cache.system_hash
+        6 [turn_1/0] step.retrying overloaded
+        7 [turn_1/0] step.retrying rate_limited
+        8 [turn_1/0] step.retrying overloaded
         - [turn_1/0] text.delta hello
-        8 [turn_1/0] step.completed
-        9 [turn_1] turn.completed done
-        10 [] session.waiting
+        9 [turn_1/0] step.completed
+        10 [turn_1] turn.completed done
+        11 [] session.waiting
         ");
     });
 }

@@ -99,15 +99,16 @@ fn a_retry_does_not_double_the_text() {
         2 [turn_1] turn.started
         3 [turn_1] message.received go
         4 [turn_1/0] step.started
+        5 [turn_1/0] cache.system_hash
         - [turn_1/0] text.delta My plan is
         - [turn_1/0] tool_input.delta
         - [turn_1/0] tool_input.delta {"what":"x"}
-        5 [turn_1/0] tombstone overloaded
-        6 [turn_1/0] step.retrying overloaded
+        6 [turn_1/0] tombstone overloaded
+        7 [turn_1/0] step.retrying overloaded
         - [turn_1/0] text.delta My plan is done.
-        7 [turn_1/0] step.completed
-        8 [turn_1] turn.completed done
-        9 [] session.waiting
+        8 [turn_1/0] step.completed
+        9 [turn_1] turn.completed done
+        10 [] session.waiting
         "#);
         let void = outcome.events.iter().find_map(|event| {
             let EventBody::Tombstone { attempt, message, .. } = &event.body else { return None };

@@ -1,14 +1,15 @@
 //! An agent for tests: scripted model, memory store with points to stop at, and a few small tools.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Entry, Event, History, JournalRecord, Revision, SessionId, SessionMeta,
-    SessionRecord, Usage,
+    BlobHash, Body, Cancel, Checkpoint, Commit, Encoder, Entry, Event, History, JournalRecord, LanguageModel,
+    ModelError, ModelProfile, ModelStream, Outgoing, Revision, SessionId, SessionMeta, SessionRecord, Usage,
 };
-use agent_harness::{Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
+use agent_harness::{Clock, Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
 use agent_prompt::{Fragment, Layer, Prompt, Static};
+use agent_providers::{ToolNames, WireFormat};
 use agent_store::{Lease, MemoryStore, Store, StoreError};
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, Concurrency, OutputCap, Tool, ToolConfig, ToolError, ToolSet};
@@ -306,4 +307,73 @@ pub(crate) fn system_of(blocks: &[&'static str]) -> Prompt {
         prompt.add(Fragment::<Static>::new(Layer::Session, &format!("block {at}"), *text).unwrap());
     }
     prompt
+}
+
+/// A scripted model behind the real encoder, which keeps the bodies it was sent. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Keeping(ScriptedModel, Arc<Mutex<Vec<Body>>>);
+
+impl Keeping {
+    pub(crate) fn new(model: ScriptedModel) -> Self {
+        Self(model, Arc::default())
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<Body> {
+        self.1.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl LanguageModel for Keeping {
+    fn profile(&self) -> &ModelProfile {
+        self.0.profile()
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        agent_providers::encoder(
+            &WireFormat::Anthropic.into(),
+            self.0.profile().clone(),
+            ToolNames::default(),
+        )
+    }
+
+    async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        self.1.lock().unwrap().push(request.body.clone());
+        self.0.stream(request, cancel).await
+    }
+}
+
+/// A clock whose hands are moved; clones show the same time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hands {
+    ms: Arc<AtomicI64>,
+    offset_minutes: Arc<AtomicI32>,
+}
+
+impl Hands {
+    /// At this time of UTC.
+    pub(crate) fn at(ms: i64) -> Self {
+        let hands = Self::default();
+        hands.forward(ms);
+        hands
+    }
+
+    pub(crate) fn forward(&self, ms: i64) {
+        self.ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    /// Travels to where clocks are so far ahead of UTC.
+    pub(crate) fn travel(&self, offset_minutes: i32) {
+        self.offset_minutes.store(offset_minutes, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hands {
+    fn now_ms(&self) -> i64 {
+        self.ms.load(Ordering::SeqCst)
+    }
+
+    fn utc_offset_minutes(&self) -> i32 {
+        self.offset_minutes.load(Ordering::SeqCst)
+    }
 }

@@ -1,18 +1,13 @@
 //! Whole turns: events in order, continuation, failure, a second message.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use agent_core::{
-    Body, Cancel, Encoder, EventBody, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream,
-    Outgoing, TerminalReason,
-};
+use agent_core::{Body, EventBody, ModelError, ModelErrorKind, ModelProfile, TerminalReason};
 use agent_harness::{Harness, HarnessConfig};
-use agent_providers::{ToolNames, WireFormat};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::ToolSet;
-use async_trait::async_trait;
 
-use crate::support::{Agent, Effects, Points, block, id, log, system_of, talk, tools, watch};
+use crate::support::{Agent, Effects, Keeping, Points, block, id, log, system_of, talk, tools, watch};
 
 #[test]
 fn events_of_a_turn_with_tools() {
@@ -27,20 +22,22 @@ fn events_of_a_turn_with_tools() {
         2 [turn_1] turn.started
         3 [turn_1] message.received go
         4 [turn_1/0] step.started
+        5 [turn_1/0] cache.system_hash
         - [turn_1/0] text.delta Looking.
         - [turn_1/0] tool_input.delta
         - [turn_1/0] tool_input.delta {"what":"a"}
         - [turn_1/0] tool_input.delta
         - [turn_1/0] tool_input.delta {"what":"b"}
-        5 [turn_1/0] actions.requested
-        6 [turn_1/0] action.result completed
+        6 [turn_1/0] actions.requested
         7 [turn_1/0] action.result completed
-        8 [turn_1/0] step.completed
-        9 [turn_1/1] step.started
+        8 [turn_1/0] action.result completed
+        9 [turn_1/0] step.completed
+        10 [turn_1/1] step.started
+        11 [turn_1/1] cache.system_hash
         - [turn_1/1] text.delta Done.
-        10 [turn_1/1] step.completed
-        11 [turn_1] turn.completed done
-        12 [] session.waiting
+        12 [turn_1/1] step.completed
+        13 [turn_1] turn.completed done
+        14 [] session.waiting
         "#);
         assert_eq!((end.reason, end.text.as_str(), end.steps), (TerminalReason::Done, "Done.", 2));
         insta::assert_snapshot!(talk(&agent.history().await), @"
@@ -199,44 +196,19 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
     assert_eq!(check(other_model).1, ["model"]);
 }
 
-/// A scripted model behind the real encoder, which keeps the bodies it was sent.
-#[derive(Debug)]
-struct Keeping(ScriptedModel, Arc<Mutex<Vec<Body>>>);
-
-#[async_trait]
-impl LanguageModel for Keeping {
-    fn profile(&self) -> &ModelProfile {
-        self.0.profile()
-    }
-
-    fn encoder(&self) -> Box<dyn Encoder> {
-        agent_providers::encoder(
-            &WireFormat::Anthropic.into(),
-            self.0.profile().clone(),
-            ToolNames::default(),
-        )
-    }
-
-    async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
-        self.1.lock().unwrap().push(request.body.clone());
-        self.0.stream(request, cancel).await
-    }
-}
-
 #[test]
 fn bodies_of_a_session_share_the_buffers_of_old_entries() {
     block(async {
-        let bodies = Arc::<Mutex<Vec<Body>>>::default();
         let look = || Reply::text("Looking.").call("look", r#"{"what":"a"}"#);
         let model = ScriptedModel::new(vec![look(), look(), Reply::text("Seen."), Reply::text("Again.")]);
-        let mut config =
-            HarnessConfig::new(Arc::new(Keeping(model, bodies.clone())), Arc::new(Points::default()));
+        let model = Keeping::new(model);
+        let mut config = HarnessConfig::new(Arc::new(model.clone()), Arc::new(Points::default()));
         config.tools = tools(&Effects::default());
         let session = Harness::new(config).session(id());
         for text in ["first", "second"] {
             session.send(text).await.unwrap().finish().await.unwrap();
         }
-        let bodies = bodies.lock().unwrap();
+        let bodies = model.bodies();
         assert_eq!(bodies.len(), 4);
         for pair in bodies.windows(2) {
             let places = |body: &Body| {

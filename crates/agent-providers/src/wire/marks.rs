@@ -50,6 +50,8 @@ impl Marks {
                 Err(Unmarkable::Nothing) => {
                     note(format!("nothing to mark at {:?}; the marker was dropped", mark.at));
                 }
+                // Some formats mark no tools. A marker further on covers them as well.
+                Err(Unmarkable::NoBlock) if mark.at == MarkPoint::Tools && given.len() > 1 => {}
                 Err(Unmarkable::NoBlock) => {
                     note(format!("no block of {:?} can carry a marker; it was dropped", mark.at));
                 }

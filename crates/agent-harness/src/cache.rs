@@ -1,0 +1,135 @@
+//! What a session knows of the provider's prompt cache: what its prompt begins with, where to mark, what was left in it.
+
+use std::time::Duration;
+
+use agent_cache::{Opening, Planner, RuleBook, Sent, loss};
+use agent_core::{
+    Body, CacheProfile, Diagnostic, Entry, EventBody, History, Mark, ModelProfile, SessionMeta, Usage,
+};
+use agent_prompt::{system_hash, tools_hash};
+
+use crate::config::HarnessConfig;
+
+/// The prompt cache of one loaded session. Each step costs the same, however long the session is; only when a break is
+/// found are two requests read.
+pub(crate) struct PromptCache {
+    planner: Planner,
+    opening: Opening,
+    system_hash: String,
+    tools_hash: String,
+    /// When the last model call that was answered was sent.
+    pub(crate) asked_ms: Option<i64>,
+    /// What that call left in the cache, where the provider says so.
+    left: Option<Left>,
+    /// What of the prompt is another one since the session was loaded, until a call was answered.
+    changes: Vec<Diagnostic>,
+}
+
+/// A model call that was answered.
+pub(crate) struct Answered<'a> {
+    pub(crate) usage: &'a Usage,
+    pub(crate) body: &'a Body,
+    /// When it was sent.
+    pub(crate) asked_ms: i64,
+}
+
+/// What a call left in the cache.
+struct Left {
+    tokens: u64,
+    /// The request, when this process sent it.
+    body: Option<Body>,
+    /// How many entries it held.
+    entries: usize,
+}
+
+impl PromptCache {
+    /// Of a session that asked nothing yet.
+    pub(crate) fn new(config: &HarnessConfig, meta: &SessionMeta) -> Self {
+        // Without a block that every session begins with, what this session keeps is still worth a mark.
+        let blocks = meta.system.len();
+        let behind = if meta.static_blocks == 0 { blocks } else { meta.static_blocks.min(blocks) };
+        Self {
+            planner: Planner::new(config.lifetimes),
+            opening: Opening { tools: !meta.tools.is_empty(), system: behind.checked_sub(1) },
+            system_hash: system_hash(&meta.system),
+            tools_hash: tools_hash(&meta.tools),
+            asked_ms: None,
+            left: None,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Takes up what another process left; `changes` is what is declared of this one.
+    pub(crate) fn resume(&mut self, history: &History, asked_ms: Option<i64>, changes: &[Diagnostic]) {
+        self.asked_ms = asked_ms;
+        self.left = history.entries().iter().enumerate().rev().find_map(|(at, entry)| match entry {
+            Entry::Step(step) => Left::of(step.usage(), at, None),
+            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+        });
+        let moves = |change: &&Diagnostic| matches!(change.what.as_str(), "model" | "tools");
+        self.changes = changes.iter().filter(moves).cloned().collect();
+    }
+
+    /// Takes up an answer that was journaled and not committed. When its call was sent is not known.
+    pub(crate) fn recover(&mut self, usage: &Usage, history: &History) {
+        self.asked_ms = None;
+        self.left = Left::of(usage, history.len(), None).or(self.left.take());
+    }
+
+    /// What the prompt begins with (requirement A7).
+    pub(crate) fn begins(&self) -> EventBody {
+        EventBody::CacheSystemHash { system: self.system_hash.clone(), tools: self.tools_hash.clone() }
+    }
+
+    /// Where the next request is marked.
+    pub(crate) fn marks(&mut self, profile: &ModelProfile, history: &History) -> Vec<Mark> {
+        self.planner.plan(&profile.cache, self.opening, history.view())
+    }
+
+    /// Notes what a call left; gives the break, when it read less than the call before it had left.
+    pub(crate) fn answered(
+        &mut self,
+        config: &HarnessConfig,
+        history: &History,
+        call: &Answered<'_>,
+    ) -> Option<EventBody> {
+        let age = self.asked_ms.replace(call.asked_ms).map(|before| call.asked_ms.saturating_sub(before));
+        let changes = std::mem::take(&mut self.changes);
+        let now = Left::of(call.usage, history.len(), Some(call.body.clone()))?;
+        let before = self.left.replace(now)?;
+        let reads_less = call.usage.cache_read < before.tokens;
+        let profile = config.model.profile();
+        if !reads_less || matches!(profile.cache, CacheProfile::None) || before.is_rewritten(history) {
+            return None;
+        }
+        let (expected, read) = (before.tokens, call.usage.cache_read);
+        if let Some(change) = changes.into_iter().next() {
+            let (cause, message) = (format!("{}_changed", change.what), change.why);
+            return Some(EventBody::CacheBreak { expected, read, segment: None, cause, message });
+        }
+        let (old, new) = (before.body.map(|body| body.to_vec()), call.body.to_vec());
+        let sent = Sent {
+            before: old.as_deref(),
+            after: &new,
+            age: age.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))),
+            ttl: config.lifetimes.tail,
+        };
+        let found = loss(&RuleBook::builtin(), &profile.provider, &sent);
+        let (segment, cause, message) = (found.segment, found.cause, found.message);
+        Some(EventBody::CacheBreak { expected, read, segment, cause, message })
+    }
+}
+
+impl Left {
+    /// `None` where the provider counted no input.
+    fn of(usage: &Usage, entries: usize, body: Option<Body>) -> Option<Self> {
+        let tokens = usage.cache_read.saturating_add(usage.cache_write());
+        (usage.total_input() > 0).then_some(Self { tokens, body, entries })
+    }
+
+    /// Whether a boundary entered the history since: then it is known why less is read.
+    fn is_rewritten(&self, history: &History) -> bool {
+        let since = history.entries().get(self.entries..).unwrap_or_default();
+        since.iter().any(|entry| matches!(entry, Entry::Boundary(_)))
+    }
+}
