@@ -2,8 +2,8 @@
 
 /// Words without a digit, so that nothing among them looks like a date or an identifier.
 const WORDS: [&str; 24] = [
-    "the", "reader", "finds", "a", "path", "through", "old", "rules", "and", "writes", "what", "holds", "before",
-    "it", "moves", "on", "with", "care", "while", "every", "small", "change", "stays", "plain",
+    "the", "reader", "finds", "a", "path", "through", "old", "rules", "and", "writes", "what", "holds",
+    "before", "it", "moves", "on", "with", "care", "while", "every", "small", "change", "stays", "plain",
 ];
 
 /// About so many tokens of text, at four bytes each: lines of words, drawn by the name.
@@ -25,9 +25,8 @@ pub(crate) fn filler(name: &str, tokens: u64) -> String {
 
 /// FNV-1a: every machine draws the same words.
 fn seed(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -36,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_same_name_gives_the_same_words_and_another_one_others() {
-        insta::assert_snapshot!(filler("a", 15), @"");
+        insta::assert_snapshot!(filler("a", 15), @"with plain change it care it it path it change before rules");
         assert_eq!(filler("rules", 500), filler("rules", 500));
         assert_ne!(filler("rules", 500), filler("ruled", 500));
         assert_eq!((filler("x", 0).len(), filler("x", 1_000).len()), (0, 4_000));

@@ -230,8 +230,16 @@ mod tests {
         check(r#"{"leave_out_tool":{"what":"edit","from":2,"every":2}}"#, 3, "");
         check(r#"{"replace":{"what":"Go.","with":"Gone."}}"#, 5, "Gone.");
         check(r#"{"replace":{"what":"Go.","with":"Gone.","from":6}}"#, 5, "");
-        check(r#"{"note_before_last_assistant":{"what":"Mind."}}"#, 2, r#""Mind.","type":"text"}],"role":"user"},{"content":[{"signature"#);
-        check(r#"{"marker_on_note":{"what":"Mind."}}"#, 2, r#"{"cache_control":{"type":"ephemeral"},"text":"Mind.""#);
+        check(
+            r#"{"note_before_last_assistant":{"what":"Mind."}}"#,
+            2,
+            r#""Mind.","type":"text"}],"role":"user"},{"content":[{"signature"#,
+        );
+        check(
+            r#"{"marker_on_note":{"what":"Mind."}}"#,
+            2,
+            r#"{"cache_control":{"type":"ephemeral"},"text":"Mind.""#,
+        );
         check(r#""markers_on_text_only""#, 1, r#"[{"content":"r","tool_use_id"#);
         check(r#""no_markers""#, 1, r#"[{"content":"r","tool_use_id"#);
         check(r#"{"fifth_marker":{}}"#, 2, r#"{"cache_control":{"type":"ephemeral"},"text":"Go.""#);

@@ -268,9 +268,11 @@ impl Scenario {
         let called = turn.steps.iter().flat_map(|step| &step.calls);
         let names: Vec<String> = self.tools.iter().flat_map(ToolSpec::names).collect();
         match called.into_iter().find(|call| !names.contains(&call.tool)) {
-            Some(call) => {
-                Err(format!("turn {number}: no tool is called {:?}; there are: {}", call.tool, names.join(", ")))
-            }
+            Some(call) => Err(format!(
+                "turn {number}: no tool is called {:?}; there are: {}",
+                call.tool,
+                names.join(", ")
+            )),
             None => Ok(()),
         }
     }
@@ -384,7 +386,10 @@ mod tests {
         check(|it| it["turns"][0]["user"] = " ".into(), "turn 1: `user` is blank");
         check(|it| it["turns"][0]["steps"][1]["say"] = "".into(), "the last step ends it");
         check(|it| it["turns"][0]["steps"][0]["calls"] = serde_json::json!([]), "move it to the end");
-        check(|it| it["turns"][0]["steps"][0]["calls"][0]["tool"] = "x".into(), "there are: read_aa, read_ab");
+        check(
+            |it| it["turns"][0]["steps"][0]["calls"][0]["tool"] = "x".into(),
+            "there are: read_aa, read_ab",
+        );
         check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
         check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
         check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");
@@ -398,7 +403,7 @@ mod tests {
                          {"user":"On.","steps":[{"calls":[{"tool":"read","input":{"b":1.0,"a":2}}]},{"say":"Yes."}]}]}"#,
         );
         let scenario = scenario.unwrap();
-        insta::assert_snapshot!(serde_json::to_string(&scenario.script()).unwrap(), @"");
+        insta::assert_snapshot!(serde_json::to_string(&scenario.script()).unwrap(), @r#"[{"calls":[{"name":"read","input":{"item":"0.0","tokens":9}},{"name":"read","input":{"item":"0.1","tokens":9}}]},{"calls":[{"name":"read","input":{"item":"1.0","tokens":9}},{"name":"read","input":{"item":"1.1","tokens":9}}]},{"text":"Done."},{"calls":[{"name":"read","input":{"b":1.0,"a":2}}]},{"text":"Yes."}]"#);
         assert_eq!(scenario.pauses(), [7, 7, 0, 7, 7]);
         let turns: Vec<_> = (0..6).map(|at| scenario.turn_of(at)).collect();
         assert_eq!(turns, [(0, true), (0, false), (0, false), (1, true), (1, false), (2, false)]);

@@ -1,12 +1,16 @@
 //! Verdicts as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use agent_cache::Row;
+use agent_cache::{Cause, Row};
 use serde_json::{Value, json};
 
 use super::verdict::{Finding, Verdict};
 use crate::show::plain;
+
+/// Findings of one cause that are told in full.
+const MOST: usize = 3;
 
 /// One line for a scenario, and what was found below it.
 pub(crate) fn text(verdict: &Verdict, with_rows: bool) -> String {
@@ -26,10 +30,22 @@ pub(crate) fn text(verdict: &Verdict, with_rows: bool) -> String {
             red.cause.name()
         );
     }
+    // A prefix that breaks at every step says the same each time.
+    let mut told: BTreeMap<Option<Cause>, usize> = BTreeMap::new();
     for finding in &verdict.findings {
+        let cause = finding.place().map(|(cause, _)| cause);
+        let times = told.entry(cause).or_default();
+        *times += 1;
+        if cause.is_some() && *times > MOST {
+            continue;
+        }
         for words in finding.to_string().lines() {
             let _ = writeln!(text, "  {}", plain(words));
         }
+    }
+    let more = told.into_iter().filter_map(|(cause, times)| Some((cause?, times.checked_sub(MOST)?)));
+    for (cause, times) in more.filter(|(_, times)| *times > 0) {
+        let _ = writeln!(text, "  and {} at {times} more requests; --rows lists them", cause.name());
     }
     text
 }
@@ -72,14 +88,18 @@ fn line(row: &Row) -> String {
 
 /// One object for a scenario, rows included.
 pub(crate) fn json(verdict: &Verdict) -> Value {
-    let findings: Vec<Value> = verdict.findings.iter().map(|finding| {
-        let place = finding.place();
-        json!({
-            "cause": place.map(|(cause, _)| cause.name()),
-            "path": place.map(|(_, path)| path),
-            "message": finding.to_string(),
+    let findings: Vec<Value> = verdict
+        .findings
+        .iter()
+        .map(|finding| {
+            let place = finding.place();
+            json!({
+                "cause": place.map(|(cause, _)| cause.name()),
+                "path": place.map(|(_, path)| path),
+                "message": finding.to_string(),
+            })
         })
-    }).collect();
+        .collect();
     json!({
         "scenario": verdict.name,
         "holds": verdict.holds(),

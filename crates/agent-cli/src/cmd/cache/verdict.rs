@@ -87,7 +87,11 @@ impl Finding {
 }
 
 /// Accounts for what a life asked, and holds it to the budget and against what the provider counted.
-fn rows(scenario: &Scenario, lived: &Lived, findings: &mut Vec<Finding>) -> Result<(Vec<Row>, Judged), CliError> {
+fn rows(
+    scenario: &Scenario,
+    lived: &Lived,
+    findings: &mut Vec<Finding>,
+) -> Result<(Vec<Row>, Judged), CliError> {
     let prices = prices(scenario)?;
     let mut audit = Audit::new(simulator(scenario)?, Some(prices.clone()));
     let mut rows = Vec::with_capacity(lived.requests.len());
@@ -122,7 +126,12 @@ fn words(expected: &Expect, lived: &Lived) -> Option<Finding> {
 }
 
 /// The first request in which two lives differ.
-fn differ(scenario: &Scenario, life: &'static str, one: &Lived, other: &Lived) -> Result<Option<Finding>, CliError> {
+fn differ(
+    scenario: &Scenario,
+    life: &'static str,
+    one: &Lived,
+    other: &Lived,
+) -> Result<Option<Finding>, CliError> {
     let pairs = one.requests.iter().zip(&other.requests).enumerate();
     for (number, (one, other)) in pairs.filter(|(_, (one, other))| one.body != other.body) {
         let at = one.body.iter().zip(&other.body).take_while(|(one, other)| one == other).count();
@@ -166,8 +175,13 @@ fn input(usage: Usage) -> Usage {
 
 const FIRST: Life =
     Life { name: "the first life", restarts: true, turned: 0, later_ms: 0, place: ("C", "UTC") };
-const SECOND: Life =
-    Life { name: "another process", restarts: true, turned: 1, later_ms: 0, place: ("de_DE.UTF-8", "Asia/Tokyo") };
+const SECOND: Life = Life {
+    name: "another process",
+    restarts: true,
+    turned: 1,
+    later_ms: 0,
+    place: ("de_DE.UTF-8", "Asia/Tokyo"),
+};
 const WHOLE: Life =
     Life { name: "the same without a restart", restarts: false, turned: 0, later_ms: 0, place: ("C", "UTC") };
 /// A day, three hours, seven minutes and five seconds.

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicUsize;
 
 use agent::prompt::{Date, Fragment, Layer, Session, Static, Value};
 use agent::{
-    Agent, AgentBuilder, ApiKey, Catalog, Clock, HttpConfig, HttpModel, PermissionMode, Permissions, SqliteStore, ToolSet,
-    Vendor, WithModel, step_count,
+    Agent, AgentBuilder, ApiKey, Catalog, Clock, HttpConfig, HttpModel, PermissionMode, Permissions,
+    SqliteStore, ToolSet, Vendor, WithModel, step_count,
 };
 
 use super::Job;

@@ -22,7 +22,8 @@ pub(super) fn tools(spec: &ToolSpec) -> Result<Vec<Arc<dyn Tool>>, CardError> {
             spec.description.clone()
         };
         let description = with_filler(&description, &name, spec.tokens);
-        let default = RawJson::parse(SCHEMA).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
+        let default =
+            RawJson::parse(SCHEMA).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
         let schema = spec.schema.as_ref().unwrap_or(&default);
         let card = ToolCard::new(name, description, schema)?;
         let cap = OutputCap { lines: usize::MAX, bytes: usize::MAX, ..OutputCap::default() };
