@@ -216,6 +216,14 @@ impl Divergence {
         Self { path: path.into(), cause, looks_like: None, before, after, advice: cause.advice().into() }
     }
 
+    /// What stood there, what stands there now, and what to do: lines to put below a headline.
+    pub fn change(&self) -> String {
+        let line = |name: &str, words: &str| {
+            if words.is_empty() { String::new() } else { format!("\n  {name} {words}") }
+        };
+        format!("{}{}\n  {}", line("before:", &self.before), line("after: ", &self.after), self.advice)
+    }
+
     /// What differs in the conversation and lost nothing lay behind all that was cached.
     pub(super) fn passing_if_in_messages(self) -> Self {
         let in_messages = matches!(

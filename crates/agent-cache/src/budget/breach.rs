@@ -137,10 +137,7 @@ impl fmt::Display for Breach {
         match self {
             Self::Lost { step, found, lost } => {
                 write!(f, "request {step}: {} at {}, {lost} tokens lost", found.cause.name(), found.path)?;
-                if !found.before.is_empty() || !found.after.is_empty() {
-                    write!(f, "\n  before: {}\n  after:  {}", found.before, found.after)?;
-                }
-                write!(f, "\n  {}", found.advice)
+                write!(f, "{}", found.change())
             }
             Self::Shrunk { step, shared, before } => write!(
                 f,

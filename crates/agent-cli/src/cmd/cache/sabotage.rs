@@ -61,7 +61,7 @@ pub(crate) fn broken(sabotage: &[Sabotage], number: usize, request: Outgoing) ->
         return request;
     }
     let mut text = String::from_utf8_lossy(&request.body.to_vec()).into_owned();
-    for it in sabotage {
+    for it in sabotage.iter().filter(|it| it.is_on_the_wire()) {
         text = it.written(number, text);
     }
     let mut body = Body::default();
@@ -76,49 +76,40 @@ impl Sabotage {
     }
 
     fn written(&self, number: usize, text: String) -> String {
-        match self {
-            Self::Replace(change) if change.hits(number) => text.replace(&change.what, &change.with),
-            Self::ClockInSystem | Self::DateInSystem | Self::ToolsAsTheyCome | Self::Replace(_) => text,
-            _ => {
-                // Written anew whether or not it changes, so that the writing alone makes no difference.
-                let Ok(mut body) = serde_json::from_str(&text) else { return text };
-                self.change(number, &mut body);
-                body.to_string()
-            }
+        if let Self::Replace(change) = self {
+            return if change.hits(number) { text.replace(&change.what, &change.with) } else { text };
         }
+        // Written anew whether or not it changes, so that the writing alone makes no difference.
+        let Ok(mut body) = serde_json::from_str(&text) else { return text };
+        self.change(number, &mut body);
+        body.to_string()
     }
 
     fn change(&self, number: usize, body: &mut Value) {
         match self {
             Self::LeaveOutTool(change) if change.hits(number) => {
-                list(&mut body["tools"]).retain(|tool| tool["name"] != change.what.as_str());
+                let tools = list(body, "tools");
+                tools.into_iter().for_each(|tools| tools.retain(|tool| tool["name"] != change.what.as_str()));
             }
             Self::NoteBeforeLastAssistant(change) if change.hits(number) => {
-                let messages = list(&mut body["messages"]);
-                let last = messages.iter().rposition(|it| it["role"] == "assistant");
-                // Two messages of the user in a row would be refused: it stands at the end of the one before.
-                if let Some(before) = last.and_then(|last| messages.get_mut(last.checked_sub(1)?)) {
-                    list(&mut before["content"]).push(text(&change.what));
-                }
+                note_before_last(body, &change.what)
             }
             Self::MarkerOnNote(change) if change.hits(number) => {
-                unmark(&mut body["messages"], |_| true);
                 let mut note = text(&change.what);
                 note["cache_control"] = json!({"type": "ephemeral"});
-                last_content(body).push(note);
+                unmark(&mut body["messages"], |_| true);
+                last_content(body).into_iter().for_each(|content| content.push(note.clone()));
             }
             Self::MarkersOnTextOnly => unmark(&mut body["messages"], |block| block["type"] != "text"),
             Self::NoMarkers => unmark(body, |_| true),
-            Self::FifthMarker(change) if change.hits(number) => mark_all(&mut body["messages"]),
+            Self::FifthMarker(change) if change.hits(number) => mark_all(body),
             Self::NoBridge => {
-                let kept = last_content(body).last().cloned();
+                let kept = last_content(body).and_then(|content| content.last().cloned());
                 unmark(&mut body["messages"], |block| Some(block) != kept.as_ref());
             }
             Self::StripThinking(change) if change.hits(number) => {
-                for message in list(&mut body["messages"]) {
-                    if let Value::Array(blocks) = &mut message["content"] {
-                        blocks.retain(|block| block["type"] != "thinking");
-                    }
+                for content in contents(body) {
+                    content.retain(|block| block["type"] != "thinking");
                 }
             }
             Self::LeaveOutTool(_)
@@ -140,31 +131,31 @@ impl Change {
     }
 }
 
-/// The members of a list; another value becomes an empty one.
-fn list(value: &mut Value) -> &mut Vec<Value> {
-    if !value.is_array() {
-        *value = Value::Array(Vec::new());
-    }
-    match value {
-        Value::Array(items) => items,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            unreachable!("made a list above")
-        }
-    }
+/// A list in an object.
+fn list<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
+    value.get_mut(key).and_then(Value::as_array_mut)
 }
 
 fn text(words: &str) -> Value {
     json!({"type": "text", "text": words})
 }
 
-/// The blocks of the last message.
-fn last_content(body: &mut Value) -> &mut Vec<Value> {
-    let messages = list(&mut body["messages"]);
-    if messages.is_empty() {
-        messages.push(json!({"role": "user", "content": []}));
-    }
-    let last = messages.len() - 1;
-    list(&mut messages[last]["content"])
+/// The blocks of each message that has blocks.
+fn contents(body: &mut Value) -> impl Iterator<Item = &mut Vec<Value>> {
+    let messages = list(body, "messages").into_iter().flatten();
+    messages.filter_map(|message| list(message, "content"))
+}
+
+fn last_content(body: &mut Value) -> Option<&mut Vec<Value>> {
+    list(list(body, "messages")?.last_mut()?, "content")
+}
+
+/// Two messages of the user in a row would be refused: the note stands at the end of the one before the model's last.
+fn note_before_last(body: &mut Value, words: &str) {
+    let Some(messages) = list(body, "messages") else { return };
+    let last = messages.iter().rposition(|message| message["role"] == "assistant");
+    let before = last.and_then(|last| messages.get_mut(last.checked_sub(1)?));
+    before.and_then(|before| list(before, "content")).into_iter().for_each(|it| it.push(text(words)));
 }
 
 /// Takes the markers off the blocks that are chosen, at any depth.
@@ -185,13 +176,9 @@ fn unmark(value: &mut Value, chosen: impl Fn(&Value) -> bool + Copy) {
 }
 
 /// Puts a marker on each block that can carry one.
-fn mark_all(messages: &mut Value) {
-    for message in list(messages) {
-        if let Value::Array(blocks) = &mut message["content"] {
-            for block in blocks.iter_mut().filter(|block| block["type"] != "thinking") {
-                block["cache_control"] = json!({"type": "ephemeral"});
-            }
-        }
+fn mark_all(body: &mut Value) {
+    for block in contents(body).flatten().filter(|block| block["type"] != "thinking") {
+        block["cache_control"] = json!({"type": "ephemeral"});
     }
 }
 
@@ -246,5 +233,21 @@ mod tests {
         check(r#""no_bridge""#, 2, "");
         check(r#"{"strip_thinking":{"from":3}}"#, 3, r#""content":[{"id":"c""#);
         check(r#""clock_in_system""#, 1, "");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the project's own fixtures")]
+    fn each_has_a_fixture_that_it_turns_red() {
+        // The reader names all there are.
+        let known = serde_json::from_str::<Sabotage>("\"?\"").unwrap_err().to_string();
+        let known: Vec<&str> = known.split('`').skip(3).step_by(2).collect();
+        assert!(known.len() > 10, "{known:?}");
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cache/sabotage");
+        let files =
+            folder.read_dir().unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let all: String = files.collect();
+        for name in known {
+            assert!(all.contains(&format!("\"{name}\"")), "no fixture is broken by {name}");
+        }
     }
 }

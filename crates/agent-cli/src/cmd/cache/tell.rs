@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use agent_cache::{Cause, Row};
 use serde_json::{Value, json};
 
+use super::scenario::{Kind, Red};
 use super::verdict::{Finding, Verdict};
 use crate::show::plain;
 
@@ -22,13 +23,9 @@ pub(crate) fn text(verdict: &Verdict, with_rows: bool) -> String {
         return text;
     }
     if let Some(red) = &verdict.scenario.red {
-        let at = red.path.as_deref().map(|path| format!(" at {path}")).unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "  it is sabotaged and {}{at} was not found; a check that lets it pass proves nothing",
-            red.cause.name()
-        );
+        let _ =
+            writeln!(text, "  it is sabotaged, and what it must fail with was not found: {}", wanted(red));
     }
     // A prefix that breaks at every step says the same each time.
     let mut told: BTreeMap<Option<Cause>, usize> = BTreeMap::new();
@@ -53,9 +50,13 @@ pub(crate) fn text(verdict: &Verdict, with_rows: bool) -> String {
 fn head(verdict: &Verdict) -> String {
     let Verdict { name, rows, judged, scenario, .. } = verdict;
     let state = if verdict.holds() { "ok  " } else { "FAIL" };
-    let found = verdict.findings.iter().find_map(|finding| finding.place());
-    if let (Some(_), true, Some((cause, path))) = (&scenario.red, verdict.holds(), found) {
-        return format!("{state} {name}: sabotaged, and found: {} at {path}\n", cause.name());
+    if let Some(found) = scenario.red.as_ref().and_then(|red| verdict.found(red)) {
+        let cause = found.place().map(|(cause, path)| format!(", {} at {path}", cause.name()));
+        return format!(
+            "{state} {name}: sabotaged, and found: {}{}\n",
+            word(&found.kind()),
+            cause.unwrap_or_default()
+        );
     }
     let rate = judged.hit_rate.map_or("-".into(), |rate| format!("{:.1}%", rate * 100.0));
     let ratio = judged.cost_ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
@@ -67,6 +68,19 @@ fn head(verdict: &Verdict) -> String {
         least.unwrap_or_default(),
         most.unwrap_or_default()
     )
+}
+
+/// What a sabotaged scenario must fail with.
+fn wanted(red: &Red) -> String {
+    let kind = red.kind.as_ref().map(word);
+    let cause = red.cause.map(|cause| cause.name().to_owned());
+    let path = red.path.as_ref().map(|path| format!("at {path}"));
+    [kind, cause, path].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// A kind as files write it.
+fn word(kind: &Kind) -> String {
+    serde_json::to_value(kind).ok().and_then(|it| it.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn line(row: &Row) -> String {
@@ -94,6 +108,7 @@ pub(crate) fn json(verdict: &Verdict) -> Value {
         .map(|finding| {
             let place = finding.place();
             json!({
+                "kind": finding.kind(),
                 "cause": place.map(|(cause, _)| cause.name()),
                 "path": place.map(|(_, path)| path),
                 "message": finding.to_string(),
@@ -125,11 +140,7 @@ impl std::fmt::Display for Finding {
                         "\n  Only markers or settings outside of the prefix differ; look for what is read from the process."
                     );
                 };
-                write!(f, ": {} at {}", found.cause.name(), found.path)?;
-                if !found.before.is_empty() || !found.after.is_empty() {
-                    write!(f, "\n  before: {}\n  after:  {}", found.before, found.after)?;
-                }
-                write!(f, "\n  {}", found.advice)
+                write!(f, ": {} at {}{}", found.cause.name(), found.path, found.change())
             }
             Self::Failed { life, problem } => write!(f, "{life} did not come to its end: {problem}"),
             Self::Requests { life, sent, expected } => write!(

@@ -4,7 +4,7 @@ use agent::{Catalog, Usage, Vendor};
 use agent_cache::{Audit, Breach, Cause, Divergence, Judged, Request, Row, Simulator};
 use agent_core::Prices;
 
-use super::scenario::{Expect, Scenario};
+use super::scenario::{Expect, Kind, Red, Scenario};
 use super::world::{self, Life, Lived, live};
 use crate::error::CliError;
 
@@ -60,16 +60,41 @@ impl Verdict {
     pub(crate) fn holds(&self) -> bool {
         match &self.scenario.red {
             None => self.findings.is_empty(),
-            Some(red) => self.findings.iter().any(|finding| {
-                finding.place().is_some_and(|(cause, path)| {
-                    cause == red.cause && red.path.as_deref().is_none_or(|wanted| wanted == path)
-                })
-            }),
+            Some(red) => self.found(red).is_some(),
         }
+    }
+
+    /// The finding that a sabotaged scenario is about.
+    pub(crate) fn found(&self, red: &Red) -> Option<&Finding> {
+        self.findings.iter().find(|finding| {
+            let (cause, path) = finding.place().unzip();
+            red.kind.is_none_or(|kind| kind == finding.kind())
+                && (red.cause.is_none() || red.cause == cause)
+                && (red.path.is_none() || red.path.as_deref() == path)
+        })
     }
 }
 
 impl Finding {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Breach(breach) => match breach {
+                Breach::Lost { .. } => Kind::Lost,
+                Breach::Shrunk { .. } => Kind::Shrunk,
+                Breach::Hash { .. } => Kind::Hash,
+                Breach::HitRate { .. } => Kind::HitRate,
+                Breach::Cost { .. } => Kind::Cost,
+                Breach::Stale { .. } => Kind::Stale,
+                Breach::Nothing | _ => Kind::Requests,
+            },
+            Self::Differ { .. } => Kind::Bytes,
+            Self::Failed { .. } => Kind::Failed,
+            Self::Requests { .. } => Kind::Requests,
+            Self::Counted { .. } => Kind::Counted,
+            Self::Words { .. } => Kind::Words,
+        }
+    }
+
     /// Cause and place, where it has them.
     pub(crate) fn place(&self) -> Option<(Cause, &str)> {
         match self {
@@ -132,15 +157,15 @@ fn differ(
     one: &Lived,
     other: &Lived,
 ) -> Result<Option<Finding>, CliError> {
-    let pairs = one.requests.iter().zip(&other.requests).enumerate();
-    for (number, (one, other)) in pairs.filter(|(_, (one, other))| one.body != other.body) {
-        let at = one.body.iter().zip(&other.body).take_while(|(one, other)| one == other).count();
-        let mut audit = Audit::new(simulator(scenario)?, None);
-        audit.step(&read(number, &one.body)?, None, None);
-        let found = audit.step(&read(number, &other.body)?, None, None).divergence;
-        return Ok(Some(Finding::Differ { life, step: number + 1, at, found }));
-    }
-    Ok(None)
+    let mut pairs = one.requests.iter().zip(&other.requests).enumerate();
+    let Some((number, (one, other))) = pairs.find(|(_, (one, other))| one.body != other.body) else {
+        return Ok(None);
+    };
+    let at = one.body.iter().zip(&other.body).take_while(|(one, other)| one == other).count();
+    let mut audit = Audit::new(simulator(scenario)?, None);
+    audit.step(&read(number, &one.body)?, None, None);
+    let found = audit.step(&read(number, &other.body)?, None, None).divergence;
+    Ok(Some(Finding::Differ { life, step: number + 1, at, found }))
 }
 
 fn read(number: usize, body: &[u8]) -> Result<Request, CliError> {

@@ -58,14 +58,11 @@ fn add(builder: AgentBuilder<WithModel>, spec: &FragmentSpec) -> Result<AgentBui
 /// What does not belong into a static block.
 fn volatile(sabotage: &Sabotage, clock: &StepClock) -> Option<String> {
     let seconds = clock.now_ms().div_euclid(1_000).rem_euclid(24 * 3_600);
-    let date = || Date::at(clock.now_ms(), clock.utc_offset_minutes());
-    match sabotage {
-        Sabotage::ClockInSystem => {
-            Some(format!("It is {:02}:{:02}:{:02}.", seconds / 3_600, seconds / 60 % 60, seconds % 60))
-        }
-        Sabotage::DateInSystem => date().map(|date| format!("Today is {date}.")),
-        _ => None,
+    if *sabotage == Sabotage::ClockInSystem {
+        return Some(format!("It is {:02}:{:02}:{:02}.", seconds / 3_600, seconds / 60 % 60, seconds % 60));
     }
+    let date = Date::at(clock.now_ms(), clock.utc_offset_minutes());
+    date.filter(|_| *sabotage == Sabotage::DateInSystem).map(|date| format!("Today is {date}."))
 }
 
 fn tool_set(job: &Job) -> Result<ToolSet, CliError> {

@@ -3,16 +3,20 @@
 //! A scenario is one JSON object. Every field but `about`, `model` and `turns` may be left out, and later ones are added
 //! in the same way: a file that does not know them stays as it is.
 
+mod red;
+mod spec;
+
 use std::path::Path;
 
 use agent::RequestSettings;
-use agent::prompt::Layer;
-use agent_cache::{Budget, Cause};
+use agent_cache::Budget;
 use agent_core::RawJson;
-use agent_testkit::{Reply, Script};
+use agent_testkit::Script;
 use serde::{Deserialize, Serialize};
 
-use super::filler::filler;
+pub(crate) use red::{Expect, Kind, Red};
+pub(crate) use spec::{ClockSpec, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler};
+
 use super::sabotage::Sabotage;
 use super::world;
 
@@ -54,137 +58,6 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) expect: Vec<Expect>,
     pub(crate) budget: Budget,
-}
-
-/// A fragment of the system prompt: text, filler, or both.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FragmentSpec {
-    pub(crate) key: String,
-    #[serde(default = "session_layer")]
-    pub(crate) layer: Layer,
-    #[serde(default)]
-    pub(crate) stability: Holds,
-    #[serde(default)]
-    pub(crate) text: String,
-    #[serde(default)]
-    pub(crate) tokens: u64,
-}
-
-/// How long a fragment holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Holds {
-    /// The same in every session.
-    #[default]
-    Static,
-    /// Fixed when a session begins.
-    Session,
-}
-
-/// One tool, or several alike.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ToolSpec {
-    /// More than one are called `NAME_a`, `NAME_b` and so on.
-    pub(crate) name: String,
-    #[serde(default = "one")]
-    pub(crate) count: usize,
-    #[serde(default)]
-    pub(crate) description: String,
-    /// Filler behind the description.
-    #[serde(default)]
-    pub(crate) tokens: u64,
-    #[serde(default)]
-    pub(crate) schema: Option<RawJson>,
-    /// Tokens of a result where the call does not say.
-    #[serde(default = "short_result")]
-    pub(crate) result_tokens: u64,
-    /// Whether they come from elsewhere, in another order in each process.
-    #[serde(default)]
-    pub(crate) dynamic: bool,
-}
-
-/// When it begins and how time goes by.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ClockSpec {
-    /// Milliseconds since 1970 UTC.
-    pub(crate) start_ms: i64,
-    /// How far the user's clocks are ahead of UTC.
-    pub(crate) utc_offset_minutes: i32,
-    /// Seconds between a request and the next one.
-    pub(crate) step_seconds: u64,
-}
-
-/// One message of the user and what follows.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TurnSpec {
-    pub(crate) user: String,
-    /// Filler behind the message.
-    #[serde(default)]
-    pub(crate) tokens: u64,
-    /// Seconds that pass before it is sent.
-    #[serde(default)]
-    pub(crate) after_seconds: u64,
-    pub(crate) steps: Vec<StepSpec>,
-}
-
-/// One answer of the model, or several alike.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StepSpec {
-    #[serde(default = "one")]
-    pub(crate) repeat: usize,
-    #[serde(default)]
-    pub(crate) say: String,
-    /// Filler behind what it says.
-    #[serde(default)]
-    pub(crate) tokens: u64,
-    /// Tokens it thinks.
-    #[serde(default)]
-    pub(crate) think_tokens: u64,
-    #[serde(default)]
-    pub(crate) calls: Vec<CallSpec>,
-    /// Seconds until the next request, where it is not the clock's `step_seconds`.
-    #[serde(default)]
-    pub(crate) seconds: Option<u64>,
-}
-
-/// Calls of one tool.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CallSpec {
-    pub(crate) tool: String,
-    #[serde(default = "one")]
-    pub(crate) count: usize,
-    /// Tokens of each result; it becomes the call's input.
-    #[serde(default)]
-    pub(crate) result_tokens: Option<u64>,
-    /// The input as the model writes it, byte for byte.
-    #[serde(default)]
-    pub(crate) input: Option<RawJson>,
-}
-
-/// Words that are in the body of a request, and in that of no earlier one.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Expect {
-    /// From 1.
-    pub(crate) request: usize,
-    /// As they stand in the JSON.
-    pub(crate) words: String,
-}
-
-/// What a sabotaged scenario must be found to be.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Red {
-    pub(crate) cause: Cause,
-    /// Where, for example `system[0]`; anywhere when not given.
-    #[serde(default)]
-    pub(crate) path: Option<String>,
 }
 
 impl Scenario {
@@ -236,6 +109,9 @@ impl Scenario {
             return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
         }
         world::book(self).map_err(|error| format!("rules: {error}"))?;
+        if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
+            return Err("red: give `kind`, `cause` or both, or anything would do".into());
+        }
         let requests = self.pauses().len();
         if self.turns.is_empty() || requests == 0 {
             return Err("turns: give at least one message and one step, or nothing is asked".into());
@@ -243,7 +119,7 @@ impl Scenario {
         for (number, turn) in self.turns.iter().enumerate() {
             self.check_turn(number + 1, turn)?;
         }
-        for pair in self.restart_before.windows(2).filter(|pair| pair[0] >= pair[1]) {
+        if let Some(pair) = self.restart_before.windows(2).find(|pair| pair[0] >= pair[1]) {
             return Err(format!("restart_before: {} does not come before {}; sort it", pair[0], pair[1]));
         }
         match self.restart_before.iter().find(|at| !(2..=requests).contains(*at)) {
@@ -278,89 +154,10 @@ impl Scenario {
     }
 }
 
-impl StepSpec {
-    /// The answer at a position of the script.
-    fn reply(&self, at: usize) -> Reply {
-        let words = with_filler(&self.say, &format!("said {at}"), self.tokens);
-        let mut reply = if words.is_empty() { Reply::default() } else { Reply::text(words) };
-        if self.think_tokens > 0 {
-            reply = reply.thinking(filler(&format!("thought {at}"), self.think_tokens));
-        }
-        for call in &self.calls {
-            for number in 0..call.count {
-                reply = reply.call(call.tool.clone(), call.written(at, number));
-            }
-        }
-        reply
-    }
-}
-
-impl CallSpec {
-    fn written(&self, at: usize, number: usize) -> String {
-        match (&self.input, self.result_tokens) {
-            (Some(input), _) => input.get().to_owned(),
-            (None, Some(tokens)) => format!(r#"{{"item":"{at}.{number}","tokens":{tokens}}}"#),
-            (None, None) => format!(r#"{{"item":"{at}.{number}"}}"#),
-        }
-    }
-}
-
-impl ToolSpec {
-    pub(crate) fn names(&self) -> Vec<String> {
-        if self.count == 1 {
-            return vec![self.name.clone()];
-        }
-        let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap_or(0));
-        (0..self.count).map(|at| format!("{}_{}{}", self.name, letter(at / 26), letter(at))).collect()
-    }
-}
-
-impl FragmentSpec {
-    pub(crate) fn words(&self) -> String {
-        with_filler(&self.text, &self.key, self.tokens)
-    }
-}
-
-impl TurnSpec {
-    pub(crate) fn words(&self) -> String {
-        with_filler(&self.user, &self.user, self.tokens)
-    }
-}
-
-impl Default for ClockSpec {
-    fn default() -> Self {
-        Self { start_ms: NOON, utc_offset_minutes: 0, step_seconds: 10 }
-    }
-}
-
 /// The name of a scenario: its file's, without the ending.
 pub(crate) fn name(path: &Path) -> String {
     path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
-
-/// Text, then filler behind it.
-pub(crate) fn with_filler(text: &str, name: &str, tokens: u64) -> String {
-    if tokens == 0 {
-        return text.to_owned();
-    }
-    let more = filler(name, tokens);
-    if text.is_empty() { more } else { format!("{text}\n{more}") }
-}
-
-fn session_layer() -> Layer {
-    Layer::Session
-}
-
-fn one() -> usize {
-    1
-}
-
-fn short_result() -> u64 {
-    50
-}
-
-/// 2026-11-30, 12:00 UTC.
-const NOON: i64 = 1_796_040_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -390,6 +187,9 @@ mod tests {
             |it| it["turns"][0]["steps"][0]["calls"][0]["tool"] = "x".into(),
             "there are: read_aa, read_ab",
         );
+        check(|it| it["red"] = serde_json::json!({"path": "system[0]"}), "anything would do");
+        check(|it| it["red"] = serde_json::json!({"kind": "hitrate"}), "hit_rate");
+        check(|it| it["rules"] = serde_json::json!({"lookbak": 1}), "lookbak");
         check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
         check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
         check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");
