@@ -43,7 +43,7 @@ fn there_are_enough(scenarios: usize, sabotaged: usize) -> Result<(), Error> {
     match (scenarios, sabotaged) {
         (0, _) => missing(
             "no scenario in fixtures/cache",
-            "write one: docs/guides/cache-audit.md shows how; an empty audit passes for nothing",
+            "write one: docs/guides/cache-scenarios.md shows how; an empty audit passes for nothing",
         ),
         (_, 0) => missing(
             "no scenario in fixtures/cache/sabotage",

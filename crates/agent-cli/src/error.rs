@@ -73,10 +73,10 @@ pub(crate) enum CliError {
     Audit { path: PathBuf, line: usize, cause: String },
     #[error("{} holds no request; give a file with the body of a request a line", path.display())]
     NothingToAudit { path: PathBuf },
-    #[error("{}: {cause}; docs/guides/cache-audit.md shows a scenario and its fields", path.display())]
+    #[error("{}: {cause}; docs/guides/cache-scenarios.md shows a scenario and its fields", path.display())]
     Scenario { path: PathBuf, cause: String },
     #[error(
-        "no scenario in {}; give files or folders of scenarios, as docs/guides/cache-audit.md shows them",
+        "no scenario in {}; give files or folders of scenarios, as docs/guides/cache-scenarios.md shows them",
         paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     NoScenario { paths: Vec<PathBuf> },

@@ -107,4 +107,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
 #[doc = include_str!("../../../docs/guides/wire.md")]
+#[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 struct ReadmeDoctests;

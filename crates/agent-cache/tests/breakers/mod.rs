@@ -1,5 +1,7 @@
 //! The classic ways to break a cache, each named with its cause, its place and its cost.
 
+mod others;
+
 use std::time::Duration;
 
 use agent_cache::{Audit, Cause, MissReason, Request, Row, Volatile, suspects};

@@ -139,9 +139,9 @@ async fn an_event_that_does_not_come_is_missed() {
 async fn nothing_to_play_and_mistakes_in_files_are_told() {
     let (none, _home) = check(&[], &[]).await;
     assert_eq!(none.code, Some(2));
-    insta::assert_snapshot!(none.stderr, @"agent: no scenario in scenarios; give files or folders of scenarios, as docs/guides/cache-audit.md shows them");
+    insta::assert_snapshot!(none.stderr, @"agent: no scenario in scenarios; give files or folders of scenarios, as docs/guides/cache-scenarios.md shows them");
     let (misspelt, _home) = check(&[("misspelt", scenario(&json!({"budgets": {}})))], &[]).await;
     assert_eq!(misspelt.code, Some(2));
     assert!(misspelt.stderr.contains("misspelt.json: unknown field `budgets`"), "{}", misspelt.stderr);
-    assert!(misspelt.stderr.contains("docs/guides/cache-audit.md"), "{}", misspelt.stderr);
+    assert!(misspelt.stderr.contains("docs/guides/cache-scenarios.md"), "{}", misspelt.stderr);
 }
