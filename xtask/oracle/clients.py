@@ -1,6 +1,7 @@
-"""Official clients against the simulated provider: what they parse is what the script says.
+"""Official clients of Python against the simulated provider: what they parse is what the script says.
 
-Called by `cargo xtask oracle` as `clients.py BASE_URL SCRIPT`; exits with 1 on any difference.
+Called by `cargo xtask oracle` as `clients.py BASE_URL SCRIPT FACTS`; exits with 1 on any difference. What both this and
+`clients.mjs` see under one name goes into FACTS, where it is held against what the other saw.
 """
 
 import json
@@ -19,13 +20,18 @@ KNOWN = {
 }
 SCHEMA = {"type": "object", "properties": {"quay": {"type": "string"}}}
 NAMES = ["tide_board", "boat_log"]
+# Long enough to be kept.
+RULES = "Look at the board before you speak of the tide. " * 100
+facts = []
 differences = 0
 checks = 0
 
 
-def same(what, got, expect):
+def same(what, got, expect, fact=True):
     global differences, checks
     checks += 1
+    if fact:
+        facts.append({"what": what, "got": got})
     if got != expect:
         differences += 1
         print(f"oracle: {what}: the client has {got!r}, the script says {expect!r}")
@@ -39,9 +45,9 @@ def valid(what, model):
         TypeAdapter(type(model)).validate_python(data)
     except ValueError as cause:
         error = str(cause)
-    same(f"{what}: as {type(model).__name__}", error, None)
+    same(f"{what}: as {type(model).__name__}", error, None, fact=False)
     for unknown in unknown_fields(model):
-        same(f"{what}: a field {type(model).__name__} does not have", unknown, None)
+        same(f"{what}: a field {type(model).__name__} does not have", unknown, None, fact=False)
 
 
 def unknown_fields(value):
@@ -55,14 +61,14 @@ def unknown_fields(value):
             yield from unknown_fields(item)
 
 
-def raises(what, kind, words, call):
+def raises(what, kind, words, call, fact=True):
     try:
         call()
     except Exception as error:
-        same(f"{what}: the class of the error", isinstance(error, kind) and type(error).__name__, kind.__name__)
-        same(f"{what}: {words!r} in the words of the error", words in str(error), True)
+        same(f"{what}: the class of the error", isinstance(error, kind) and type(error).__name__, kind.__name__, fact)
+        same(f"{what}: {words!r} in the words of the error", words in str(error), True, fact)
         return error
-    same(f"{what}: an error", None, kind.__name__)
+    same(f"{what}: an error", None, kind.__name__, fact)
 
 
 def calls_of(reply):
@@ -85,7 +91,7 @@ def usage_of(reply):
 def anthropic_client():
     client = anthropic.Anthropic(base_url=URL, api_key="k", max_retries=0)
     tools = [{"name": name, "description": "Tells.", "input_schema": SCHEMA} for name in NAMES]
-    fields = {"model": "claude-x", "max_tokens": 2048, "tools": tools}
+    fields = {"model": "claude-opus-5-5", "max_tokens": 2048, "tools": tools}
     history = [{"role": "user", "content": "How is the harbour?"}]
 
     def streamed(**more):
@@ -119,6 +125,15 @@ def anthropic_client():
             messages += [{"role": "assistant", "content": said}, {"role": "user", "content": results or "And?"}]
         same(f"{what}: cut", ask(messages=messages).stop_reason, "max_tokens")
 
+    # The third reply states no tokens: those are accounted for.
+    rules = [{"type": "text", "text": RULES, "cache_control": {"type": "ephemeral"}}]
+    later = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 2]
+    counted = [whole(messages=later, system=rules).usage, streamed(messages=later, system=rules).usage]
+    same("anthropic: written once", counted[0].cache_creation_input_tokens > 512, True)
+    same("anthropic: read ever after", counted[1].cache_read_input_tokens, counted[0].cache_creation_input_tokens)
+    fresh = [(usage.cache_read_input_tokens, usage.cache_creation_input_tokens) for usage in counted]
+    same("anthropic: not at first, not again", (fresh[0][0], fresh[1][1]), (0, 0))
+
     turns = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 3]
     errors(
         "anthropic",
@@ -139,7 +154,7 @@ def openai_client():
 def chat_client():
     client = openai_client()
     tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in NAMES]
-    fields = {"model": "gpt-x", "tools": tools}
+    fields = {"model": "gpt-6-sol", "tools": tools}
     history = [{"role": "user", "content": "How is the harbour?"}]
 
     def streamed(**more):
@@ -179,23 +194,23 @@ def chat_client():
         if what == "chat":
             same(f"{what}: cut", ask(messages=messages).choices[0].finish_reason, "length")
         else:
-            raises(f"{what}: cut", openai.LengthFinishReasonError, "length", lambda: ask(messages=messages))
+            raises(f"{what}: cut", openai.LengthFinishReasonError, "length", lambda: ask(messages=messages), fact=False)
 
     turns = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 3]
-    bare = {"model": "gpt-x", "messages": turns}
+    bare = {"model": "gpt-6-sol", "messages": turns}
     errors(
         "chat",
         openai,
         lambda: client.chat.completions.create(**bare),
         lambda: list(client.chat.completions.create(**bare, stream=True)),
-        lambda: client.chat.completions.create(model="gpt-x", messages=[]),
+        lambda: client.chat.completions.create(model="gpt-6-sol", messages=[]),
     )
 
 
 def responses_client():
     client = openai_client()
     tools = [{"type": "function", "name": name, "parameters": SCHEMA, "strict": False} for name in NAMES]
-    fields = {"model": "gpt-x", "tools": tools, "store": False, "include": ["reasoning.encrypted_content"]}
+    fields = {"model": "gpt-6-sol", "tools": tools, "store": False, "include": ["reasoning.encrypted_content"]}
     history = [{"role": "user", "content": "How is the harbour?"}]
 
     def streamed(**more):
@@ -204,13 +219,13 @@ def responses_client():
             valid("responses event", event)
             numbers.append(event.sequence_number)
             answer = event.response if event.type in ("response.completed", "response.incomplete") else answer
-        same("responses stream: numbers", numbers, list(range(len(numbers))))
+        same("responses stream: numbers", numbers, list(range(len(numbers))), fact=False)
         with client.responses.stream(**fields, **more) as stream:
             for _ in stream:
                 pass
             folded = None if answer.status == "incomplete" else stream.get_final_response()
         if folded is not None:
-            same("responses stream: text of both ways", folded.output_text, answer.output_text)
+            same("responses stream: text of both ways", folded.output_text, answer.output_text, fact=False)
         return answer
 
     def whole(**more):
@@ -240,14 +255,21 @@ def responses_client():
         cut = ask(input=items)
         same(f"{what}: cut", (cut.status, cut.incomplete_details.reason), ("incomplete", "max_output_tokens"))
 
+    later = [{"role": "developer", "content": RULES}] + history
+    later += [{"role": role, "content": "x"} for role in ("assistant", "user") * 2]
+    counted = [ask(input=later).usage.input_tokens_details for ask in (whole, streamed)]
+    same("responses: written once", counted[0].cache_write_tokens > 1024, True)
+    same("responses: read ever after", counted[1].cached_tokens, counted[0].cache_write_tokens)
+    same("responses: not at first, not again", (counted[0].cached_tokens, counted[1].cache_write_tokens), (0, 0))
+
     turns = history + [{"role": role, "content": "x"} for role in ("assistant", "user") * 3]
-    bare = {"model": "gpt-x", "input": turns}
+    bare = {"model": "gpt-6-sol", "input": turns}
     errors(
         "responses",
         openai,
         lambda: client.responses.create(**bare),
         lambda: list(client.responses.create(**bare, stream=True)),
-        lambda: client.responses.create(model="gpt-x", input=[{"role": "tool", "content": "x"}]),
+        lambda: client.responses.create(model="gpt-6-sol", input=[{"role": "tool", "content": "x"}]),
     )
 
 
@@ -266,22 +288,25 @@ def told(what, sdk, streamed):
     if what == "responses":
         last = streamed()[-1]
         valid(what, last)
-        same(f"{what}: error in a stream", (last.type, last.message), ("error", "No room"))
+        same(f"{what}: error in a stream", (last.type, last.message), ("error", "No room"), fact=False)
     else:
         kind = sdk.APIError if sdk is openai else sdk.APIStatusError
-        raises(f"{what}: error in a stream", kind, "No room", streamed)
+        raises(f"{what}: error in a stream", kind, "No room", streamed, fact=False)
 
 
 def broken(what, call):
     try:
         call()
     except Exception as error:
-        same(f"{what}: told as an error of the connection", "closed" in str(error) or "onnection" in str(error), True)
+        words = "closed" in str(error) or "onnection" in str(error)
+        same(f"{what}: told as an error of the connection", words, True, fact=False)
     else:
-        same(f"{what}: an error", None, "one of the connection")
+        same(f"{what}: an error", None, "one of the connection", fact=False)
 
 
 for client in (anthropic_client, chat_client, responses_client):
     client()
-print(f"oracle: clients: {checks} comparisons, {differences} differences (anthropic {anthropic.__version__}, openai {openai.__version__})")
+with open(sys.argv[3], "w", encoding="utf-8") as out:
+    out.writelines(json.dumps(fact) + "\n" for fact in facts)
+print(f"oracle: Python clients: {checks} comparisons, {differences} differences (anthropic {anthropic.__version__}, openai {openai.__version__})")
 sys.exit(1 if differences or not checks else 0)

@@ -55,9 +55,11 @@ impl Call {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Starts it, with a pipe to its standard input.
-    pub(crate) fn spawn(&self, root: &Path) -> Result<Child, Error> {
-        self.command(root).stdin(Stdio::piped()).spawn().map_err(|source| self.start_error(source))
+    /// Starts it, with pipes to its standard input and from its standard output.
+    pub(crate) fn spawn_piped(&self, root: &Path) -> Result<Child, Error> {
+        let mut command = self.command(root);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().map_err(|source| self.start_error(source))
     }
 
     /// Runs it and gives everything it said, whether or not it passed.

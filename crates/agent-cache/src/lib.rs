@@ -58,7 +58,7 @@ mod simulator;
 mod tokens;
 
 pub use audit::{
-    Audit, Cause, Divergence, Loss, Part, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
+    Audit, Cause, Divergence, Loss, MarkedBlock, Part, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
 };
 pub use budget::{Breach, Budget, BudgetError, Judged, Rewrite};
 pub use miss::{Miss, MissReason, miss};

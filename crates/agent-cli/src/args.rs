@@ -174,9 +174,26 @@ pub(crate) struct AuditArgs {
     /// Whose cache rules count; default those of the format's inventor
     #[arg(long)]
     pub(crate) provider: Option<String>,
+    /// Fail when a smaller share of the input than this was read from the cache, over all requests, 0 to 100
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) min_hit_rate: Option<f64>,
+    /// Fail when the input cost more than so many times the ideal, in which each token is written once and read ever
+    /// after; 1 is the ideal
+    #[arg(long, value_name = "X", value_parser = ratio)]
+    pub(crate) max_cost_ratio: Option<f64>,
     /// Print one JSON object for each request, and a last one with the sums
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn percent(given: &str) -> Result<f64, String> {
+    let number = given.trim_end_matches('%').parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| "give a number from 0 to 100, for example 90".into())
+}
+
+fn ratio(given: &str) -> Result<f64, String> {
+    let number = given.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "give a number above 0, for example 1.1".into())
 }
 
 #[derive(Debug, Parser)]

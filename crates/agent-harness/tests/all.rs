@@ -12,3 +12,4 @@ mod retry;
 mod support;
 mod tools;
 mod turns;
+mod wire;

@@ -3,7 +3,9 @@
 //!
 //! **This crate knows** how a model is told what to say ([`Script`]), how to say it in process
 //! ([`ScriptedModel`]) or on a provider's real wire ([`SimProvider`]), how providers fail ([`Fault`]), how a real
-//! provider is recorded and replayed ([`Tape`]), and how to show what was asked ([`render_requests`]).
+//! provider is recorded and replayed ([`Tape`]), and how to show what was asked, as snapshots: in words
+//! ([`render_requests`]), byte for byte ([`render_request`]), as an assembled prompt ([`render_prompt`]) and step by step as
+//! a cache sees it ([`render_prefixes`]), each with [`Redactions`].
 //!
 //! **It never knows** an agent's loop: everything in it can be used with any loop that speaks [`agent_core`]
 //! or HTTP.
@@ -66,6 +68,9 @@ pub use sim::{
     RecordedRequest, Refusal, Served, SimCache, SimClock, SimError, SimOptions, SimProvider, Source,
     check_request,
 };
-pub use snapshot::{redact, render_requests};
+pub use snapshot::{
+    Redactions, SnapshotError, redact, render_prefixes, render_prompt, render_request, render_requests,
+    render_rows,
+};
 pub use tape::{RecordMode, Recorder, Replay, Tape, TapeError, TapedModel};
 pub use test_model::{TestModel, TestModelError};

@@ -34,7 +34,7 @@ pub struct Reply {
     /// the wires of OpenAI the words of Anthropic become those of the wire, so that one script serves all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Tokens reported; by default estimated from the request and the reply.
+    /// Tokens reported; by default what the rules of the prompt cache make of the request, and the reply's size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Milliseconds waited before each event.
@@ -44,7 +44,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "is_false")]
     pub hold: bool,
     /// Served in place of the reply, one for each time it is asked for; after the last one the reply itself is
-    /// given. Only the simulated provider has these; see [`crate::ScriptedModel::failing`].
+    /// given. Those that are the reply itself in another way (slow, with events twice) use it up. Only the simulated provider has these; see [`crate::ScriptedModel::failing`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
 }

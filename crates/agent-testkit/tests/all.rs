@@ -8,6 +8,7 @@ mod codec;
 mod corpus;
 mod diagnosis;
 mod faults;
+mod prompts;
 mod replay;
 mod scripted;
 mod sim;

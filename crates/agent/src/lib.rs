@@ -106,6 +106,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/sessions.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
+#[doc = include_str!("../../../docs/guides/cache-audit.md")]
 #[doc = include_str!("../../../docs/guides/wire.md")]
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 struct ReadmeDoctests;

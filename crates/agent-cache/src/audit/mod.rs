@@ -9,11 +9,11 @@ mod volatile;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_core::{Prices, Usage};
+use agent_core::{Prices, Ttl, Usage};
 use serde::Serialize;
 
 use crate::prefix::{Prefix, PrefixHash};
-use crate::{CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
+use crate::{Block, CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
 pub use loss::{Loss, Sent, loss};
@@ -52,6 +52,8 @@ pub struct Audit {
     /// The newest request whose blocks begin so, whatever its settings.
     begins: BTreeMap<PrefixHash, usize>,
     summary: Summary,
+    /// What the input cost, and what the ideal would have.
+    paid: (f64, f64),
 }
 
 /// What one request did to the cache.
@@ -70,6 +72,10 @@ pub struct Row {
     pub bytes: u64,
     /// Bytes of the blocks it begins with as the request compared with did.
     pub shared_bytes: u64,
+    /// Tokens of the same blocks, in the measure of [`Self::usage`].
+    pub shared_tokens: u64,
+    /// Where it is marked, in the order of the prompt; an automatic marker stands on the block it falls on.
+    pub marks: Vec<MarkedBlock>,
     /// What the provider counts: as it said, or as simulated.
     pub usage: Usage,
     /// Whether [`Self::usage`] is what the provider said.
@@ -93,6 +99,16 @@ pub struct Row {
     pub parts: Vec<Part>,
 }
 
+/// A block with a marker behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MarkedBlock {
+    /// Where it stands in the body, as in [`crate::Block::path`].
+    pub path: String,
+    /// How long the prefix up to here shall be kept.
+    pub ttl: Ttl,
+}
+
 /// Sums over an audit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -103,6 +119,9 @@ pub struct Summary {
     pub usage: Usage,
     /// The same tokens, had each request read all that it shares with the ones before and written the rest.
     pub ideal: Usage,
+    /// What the input cost in multiples of what [`Self::ideal`] costs; none before the first token. At the prices of
+    /// the audit, and without any at the multiples of the model's rules.
+    pub cost_ratio: Option<f64>,
     /// Tokens lost.
     pub lost: u64,
     /// Requests with each cause of loss; causes that are no fault are not counted.
@@ -128,6 +147,7 @@ impl Audit {
             earlier: Vec::new(),
             begins: BTreeMap::new(),
             summary: Summary::default(),
+            paid: (0.0, 0.0),
         }
     }
 
@@ -147,7 +167,8 @@ impl Audit {
         let found = found.scaled(&simulated, &usage);
         let Found { divergence, shared_bytes, common, expected, lost, miss } =
             self.judged(found, (side, before), &asked, &usage);
-        self.sum(&usage, lost, common, divergence.as_ref());
+        self.sum(&usage, lost, divergence.as_ref());
+        self.weigh(&usage, common, &rules);
         let (cost, lost_cost) = self.costs(&usage, lost);
         let is_new = |found: &Divergence| matches!(found.cause, Cause::NewConversation | Cause::Unrelated);
         let first = self.earlier.is_empty() || divergence.as_ref().is_some_and(is_new);
@@ -158,6 +179,8 @@ impl Audit {
             system_hash: request.level_hash(Level::System),
             bytes: request.blocks.iter().map(|block| block.bytes.len() as u64).sum(),
             shared_bytes,
+            shared_tokens: common,
+            marks: marks(request),
             reported: reported.is_some(),
             parts: part::parts(request, &prefix, &usage),
             usage,
@@ -281,17 +304,28 @@ impl Audit {
         }
     }
 
-    fn sum(&mut self, usage: &Usage, lost: u64, common: u64, divergence: Option<&Divergence>) {
-        let read = common.min(usage.total_input());
-        let ideal =
-            Usage { cache_read: read, cache_write_5m: usage.total_input() - read, ..Usage::default() };
+    fn sum(&mut self, usage: &Usage, lost: u64, divergence: Option<&Divergence>) {
         self.summary.steps += 1;
         self.summary.usage += usage;
-        self.summary.ideal += &ideal;
         self.summary.lost += lost;
         if let Some(found) = divergence.filter(|found| found.cause.is_fault()) {
             *self.summary.causes.entry(found.cause).or_default() += 1;
         }
+    }
+
+    /// Holds what was paid against each token written once and read ever after.
+    fn weigh(&mut self, usage: &Usage, common: u64, rules: &CacheRules) {
+        let read = common.min(usage.total_input());
+        let ideal =
+            Usage { cache_read: read, cache_write_5m: usage.total_input() - read, ..Usage::default() };
+        let cost = |usage: &Usage| match &self.prices {
+            Some(prices) => prices.cost(usage),
+            None => rules.prices(1.0, 0.0, "").cost(usage),
+        };
+        let (paid, best) = self.paid;
+        self.paid = (paid + cost(&Usage { output: 0, ..usage.clone() }), best + cost(&ideal));
+        self.summary.ideal += &ideal;
+        self.summary.cost_ratio = (self.paid.1 > 0.0).then(|| self.paid.0 / self.paid.1);
     }
 
     fn costs(&self, usage: &Usage, lost: u64) -> (Option<f64>, Option<f64>) {
@@ -345,6 +379,20 @@ fn scaled(tokens: u64, simulated: &Usage, usage: &Usage) -> u64 {
         return tokens;
     }
     u64::try_from(u128::from(tokens) * u128::from(to) / u128::from(of)).unwrap_or(u64::MAX)
+}
+
+/// Where a request is marked.
+fn marks(request: &Request) -> Vec<MarkedBlock> {
+    let automatic = request.automatic.and_then(|ttl| {
+        let last = request.blocks.iter().rposition(Block::can_carry_mark)?;
+        Some((last, ttl))
+    });
+    let blocks = request.blocks.iter().enumerate();
+    let marked = blocks.filter_map(|(at, block)| {
+        let ttl = block.mark.or(automatic.filter(|(last, _)| *last == at).map(|(_, ttl)| ttl))?;
+        Some(MarkedBlock { path: block.path.clone(), ttl })
+    });
+    marked.collect()
 }
 
 /// The first message, which tells conversations apart.

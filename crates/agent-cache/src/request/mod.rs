@@ -273,6 +273,25 @@ impl Request {
     }
 }
 
+impl Format {
+    /// Who invented the format: whose rules count, by name in a [`crate::RuleBook`], until told otherwise.
+    pub fn provider(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenaiChat | Self::OpenaiResponses => "openai",
+        }
+    }
+
+    /// The name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+        }
+    }
+}
+
 impl Block {
     /// Whether it defines a tool.
     pub fn is_tool(&self) -> bool {

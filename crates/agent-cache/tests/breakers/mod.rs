@@ -57,6 +57,38 @@ fn the_good_loop_has_no_fault() {
     }
     assert_eq!(rows[7].shared_bytes, rows[6].bytes);
     assert_eq!((rows[7].usage.cache_read, rows[7].usage.cache_write()), (34_000, 2_000));
+    assert_eq!((rows[0].shared_tokens, rows[7].shared_tokens), (0, 34_000));
+    let marks = |row: &Row| row.marks.iter().map(|mark| mark.path.clone()).collect::<Vec<_>>();
+    let moved = rows.windows(2).filter(|rows| marks(&rows[0]).last() != marks(&rows[1]).last());
+    assert_eq!(moved.count(), 7, "the rolling marker is told where it stands in each request");
+    assert!(rows.iter().all(|row| marks(row)[0].starts_with("system[")), "{:?}", marks(&rows[0]));
+}
+
+#[test]
+fn what_is_paid_is_held_against_the_ideal() {
+    let ratio = |requests: &[Parts], prices: Option<f64>| {
+        let cache = simulator("anthropic");
+        let rules = cache.rules(&requests[0].request());
+        let prices = prices.map(|input| rules.prices(input, 15.0, "2026-11-30"));
+        let mut audit = Audit::new(cache, prices);
+        assert_eq!(audit.summary().cost_ratio, None, "nothing was sent");
+        requests.iter().for_each(|parts| {
+            audit.step(&parts.request(), None, None);
+        });
+        audit.summary().cost_ratio.unwrap()
+    };
+    let good: Vec<_> = (1..=8).map(good_loop).collect();
+    assert!((ratio(&good, None) - 1.0).abs() < 0.01, "{}", ratio(&good, None));
+    assert!((ratio(&good, None) - ratio(&good, Some(3.0))).abs() < 1e-9, "a ratio has no currency");
+    // Everything is paid in full, and seven of eight times again: the unmarked loop.
+    let unmarked: Vec<_> = (1..=8).map(agent_loop).collect();
+    assert!(ratio(&unmarked, None) > 3.0, "{}", ratio(&unmarked, None));
+
+    // What is answered is no part of it.
+    let mut audit = Audit::new(simulator("anthropic"), None);
+    let said = Usage { input: 1_000, output: 1_000_000, ..Usage::default() };
+    audit.step(&good[0].request(), None, Some(&said));
+    assert_eq!(audit.summary().cost_ratio, Some(0.8), "1,000 tokens at 1 instead of written at 1.25");
 }
 
 #[test]

@@ -145,6 +145,37 @@ fn an_entry_is_readable_once_its_answer_has_begun() {
 }
 
 #[test]
+fn an_answer_whose_beginning_is_not_known_yet_is_begun_later() {
+    let request = texts(15, &[15]).request();
+    let longer = texts(18, &[18]).request();
+    let mut cache = simulator("anthropic");
+    let at = Duration::from_secs;
+    let (first, pending) = cache.ask_pending(&request, at(0)).unwrap();
+    let (second, behind) = cache.ask_pending(&longer, at(1)).unwrap();
+    assert_eq!((first.usage.cache_read, second.usage.cache_read), (0, 0), "nothing has begun");
+    cache.begin(&behind, at(2));
+    assert_eq!(
+        cache.ask(&request, at(3)).unwrap().usage.cache_read,
+        0,
+        "the shorter entry is the other answer's"
+    );
+    assert_eq!(cache.ask(&longer, at(3)).unwrap().usage.cache_read, 1800);
+    let mut cold = simulator("anthropic");
+    let (_, pending_too) = cold.ask_pending(&request, at(0)).unwrap();
+    cold.begin(&pending_too, at(9));
+    assert_eq!(cold.ask(&request, at(299)).unwrap().usage.cache_read, 1500);
+    assert_eq!(pending, pending_too);
+    let (_, never) = cold.ask_pending(&request, at(700)).unwrap();
+    cold.begin(&never, at(710));
+    assert_eq!(
+        cold.ask(&request, at(1001)).unwrap().usage.cache_read,
+        0,
+        "a life runs from the start of its request"
+    );
+    assert_eq!((cold.input_tokens(&request), cold.check(&request)), (1503, Ok(())));
+}
+
+#[test]
 fn prompts_below_the_minimum_are_not_kept_and_nothing_says_so() {
     let check_min = |model: &'static str, least: usize| {
         let of = |tokens| {

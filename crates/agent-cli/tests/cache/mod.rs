@@ -61,8 +61,33 @@ async fn an_agent_that_keeps_its_prefix_passes() {
     let lines = [same.clone(), same.clone(), format!(r#"{{"request":{same},"at":9,"usage":{counted}}}"#)];
     let output = audit(&lines, &[]).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{}", output.stdout);
-    assert!(output.stdout.contains("read 1700 written 0 new 3 (counted)"), "{}", output.stdout);
-    assert!(output.stdout.trim_end().ends_with("0 tokens lost") || output.stdout.contains("; 0 tokens lost"));
+    assert!(output.stdout.contains("read 1700 written 0 new 3 (counted, $"), "{}", output.stdout);
+    assert!(output.stdout.contains("; 0 tokens lost"), "{}", output.stdout);
+}
+
+#[tokio::test]
+async fn a_run_outside_of_its_budget_fails_though_no_prefix_broke() {
+    let same = body("", ["edit", "read"]);
+    // Read once, and written once: half of the input, at (1.25 + 0.05) times the price of a token.
+    let lines = [same.clone(), same];
+    let check = async |args: &[&str], code: i32| {
+        let output = audit(&lines, args).await;
+        assert_eq!(output.code, Some(code), "{args:?}: {}{}", output.stdout, output.stderr);
+        output
+    };
+    check(&["--min-hit-rate", "49", "--max-cost-ratio", "1.01"], 0).await;
+    let low = check(&["--min-hit-rate", "90"], 1).await;
+    insta::assert_snapshot!(low.stderr, @"hit rate 49.8% is below --min-hit-rate 90, at best it is 49.9%: the rows above say where tokens were lost");
+    let dear = check(&["--min-hit-rate", "49", "--max-cost-ratio", "0.5", "--json"], 1).await;
+    insta::assert_snapshot!(dear.stderr, @"the input cost 1.001 times the ideal, above --max-cost-ratio 0.5: the rows above say where tokens were lost");
+    let sums = json_lines(&dear.stdout).pop().unwrap();
+    assert!((sums["cost_ratio"].as_f64().unwrap() - 1.0).abs() < 0.01, "{sums}");
+    assert_eq!(sums["causes"], serde_json::json!({}), "standard output is JSON to the end");
+
+    let odd = check(&["--min-hit-rate", "900"], 2).await;
+    assert!(odd.stderr.contains("from 0 to 100"), "{}", odd.stderr);
+    let odd = check(&["--max-cost-ratio", "nan"], 2).await;
+    assert!(odd.stderr.contains("above 0"), "{}", odd.stderr);
 }
 
 #[tokio::test]

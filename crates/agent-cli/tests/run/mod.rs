@@ -45,7 +45,7 @@ async fn text_calls_results_and_a_report() {
     Tea and rice.␛[2J
 
     done · 2 steps · session s
-    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 22 (reasoning 0)
+    tokens: input N · cache read N · cache write N (5m N, 1h 0) · output 22 (reasoning 0)
     "#);
     assert!(home.work().join("notes.txt").exists(), "nobody could be asked, so nothing was removed");
 }
@@ -84,7 +84,7 @@ async fn ends_that_are_no_success() {
       ✓ glob: No file fits `*`, hidden and ignored files included. Try a wider pattern such as `**/*name*`. (93 bytes)
 
     max_steps · 2 steps · session s
-    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 10 (reasoning 0)
+    tokens: input N · cache read N · cache write N (5m N, 1h 0) · output 10 (reasoning 0)
     "#);
     insta::assert_snapshot!(check(vec![Reply::text("x").fault(Fault::status(529))], &["--max-attempts", "1"]).await, @"
     Some(1) model call failed, overloaded: the provider answered 529 (overloaded_error): Overloaded [request req_sim_0000] (given up after 1 attempt: `max_attempts` of the retry policy allows no more)
@@ -95,16 +95,16 @@ async fn ends_that_are_no_success() {
     insta::assert_snapshot!(check(vec![Reply::text("half an answer").fault(Fault::Cut { after: 4 })], &["--max-attempts", "1"]).await, @"
     Some(1) half an answer
     note: the answer so far is void (interrupted)
-    model call failed, interrupted: the answer ended after 694 bytes (the connection failed: error decoding response body: error reading a body from connection: unexpected EOF during chunk size line), before the event that completes it; send the request again (given up after 1 attempt: `max_attempts` of the retry policy allows no more)
+    model call failed, interrupted: the answer ended after 697 bytes (the connection failed: error decoding response body: error reading a body from connection: unexpected EOF during chunk size line), before the event that completes it; send the request again (given up after 1 attempt: `max_attempts` of the retry policy allows no more)
 
     interrupted · 0 steps · session s
-    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 1 (reasoning 0)
+    tokens: input N · cache read 0 · cache write N (5m N, 1h 0) · output 1 (reasoning 0)
     ");
     insta::assert_snapshot!(check(vec![Reply::text("No.").stopping("refusal")], &[]).await, @"
     Some(1) No.
 
     refused · 1 steps · session s
-    tokens: input N · cache read 0 · cache write 0 (5m 0, 1h 0) · output 1 (reasoning 0)
+    tokens: input N · cache read 0 · cache write N (5m N, 1h 0) · output 1 (reasoning 0)
     ");
 }
 

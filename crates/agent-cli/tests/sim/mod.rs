@@ -85,7 +85,9 @@ async fn without_a_script_it_says_what_it_got_on_every_wire() {
     let chat = format!(
         r#"{{"model":"gpt-5.6-sol","messages":[{{"role":"system","content":"{rules}"}},{{"role":"user","content":"Hello there"}}]}}"#
     );
-    let responses = format!(r#"{{"model":"gpt-5.6-sol","instructions":"{rules}","input":"Hello there"}}"#);
+    // Not the words of the other wire: OpenAI's services share what they keep.
+    let responses =
+        format!(r#"{{"model":"gpt-5.6-sol","instructions":"New: {rules}","input":"Hello there"}}"#);
     for (path, body, cached) in [
         ("/v1/messages", &anthropic, "/usage/cache_read_input_tokens"),
         ("/v1/chat/completions", &chat, "/usage/prompt_tokens_details/cached_tokens"),
@@ -102,7 +104,14 @@ async fn without_a_script_it_says_what_it_got_on_every_wire() {
     }
     let (code, _, told) = sim.end(rustix::process::Signal::TERM).await;
     assert_eq!(code, Some(0));
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @"
+    POST /v1/messages claude-opus-5-5  200  read 0 written 2307 new 12 out 32
+    POST /v1/messages claude-opus-5-5  200  read 2307 written 0 new 12 out 32
+    POST /v1/chat/completions gpt-5.6-sol  200  read 0 written 2305 new 0 out 32
+    POST /v1/chat/completions gpt-5.6-sol  200  read 2305 written 0 new 0 out 32
+    POST /v1/responses gpt-5.6-sol  200  read 0 written 2306 new 0 out 32
+    POST /v1/responses gpt-5.6-sol  200  read 2306 written 0 new 0 out 32
+    ");
 }
 
 #[tokio::test]
@@ -126,7 +135,11 @@ async fn a_script_fails_as_it_says_and_wrong_requests_are_refused_in_words() {
         .iter()
         .map(|line| format!("{} {} {}", line["request"], line["status"], line["error"]))
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    0 429 "This request would exceed your account's rate limit. Please try again later. Please try again in 7.66s."
+    1 200 null
+    2 400 "messages.0.content.0.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+    "#);
     assert_eq!((&lines[0]["refused"], &lines[2]["refused"]), (&false.into(), &true.into()));
     assert_eq!((&lines[1]["usage"]["output"], &lines[1]["model"]), (&1.into(), &"claude-opus-5-5".into()));
 }
@@ -152,7 +165,7 @@ async fn what_cannot_be_served_is_told() {
         format!("{:?} {}", output.code, output.stderr)
     };
     let script = check("wrong.json", r#"[{"text":"a","faults":[{"explode":{}}]}]"#, "--script").await;
-    insta::assert_snapshot!(script, @"");
+    insta::assert_snapshot!(script, @"Some(2) agent: wrong.json: reply 1 of the script is not understood: unknown variant `explode`, expected one of `status`, `rate_limited`, `overflow`, `error_event`, `cut`, `stall`, `slow`, `duplicate`, `hangup`, `raw` at line 1 column 32; a reply has the fields reasoning, text, calls, stop_reason, usage, delay_ms, hold and faults");
     let rules = check("rules.json", r#"{"rules":[{"provider":"p","source":"s"}]}"#, "--rules").await;
     assert!(rules.starts_with("Some(2) agent: rules.json: rule 1") && rules.contains("as_of"), "{rules}");
     let missing = home.agent(&["sim", "--script", "none.json"]).await;

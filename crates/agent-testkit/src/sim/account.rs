@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_cache::{CacheRules, Miss, Outcome, Pending, Request, RuleBook, Scheme, Simulator, miss};
+use agent_cache::{Aspect, CacheRules, Miss, Outcome, Pending, Request, RuleBook, Scheme, Simulator, miss};
 use agent_core::ModelProfile;
 use agent_providers::Catalog;
 use serde_json::Value;
@@ -187,6 +187,15 @@ impl Asked {
             request.blocks.retain(|_| at.next().is_none_or(|at| !kept.dropped.contains(&at)));
         }
         Ok(())
+    }
+
+    /// Notes the features that the head of the request asks for: a part of the prompt, in whatever order.
+    pub(super) fn note_betas(&mut self, header: &str) {
+        let mut names: Vec<&str> = header.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        if !names.is_empty() {
+            Arc::make_mut(&mut self.request).aspects.insert(Aspect::Betas, names.join(","));
+        }
     }
 
     /// The signature under a reply's thinking.

@@ -121,7 +121,7 @@ impl Answering<'_> {
             }
             self.wire.check_head(&parts.headers)?;
         }
-        let (request, asked) = self.read(body)?;
+        let (request, asked) = self.read(parts, body)?;
         let turn = |position, fault| {
             let number = format!("{position:04}");
             Turn { request: &request, asked: asked.as_ref(), position, number, fault }
@@ -143,7 +143,7 @@ impl Answering<'_> {
     }
 
     /// The body as JSON, and as the prompt cache reads it.
-    fn read(&self, body: &Bytes) -> Result<(Value, Option<Asked>), ApiError> {
+    fn read(&self, parts: &Parts, body: &Bytes) -> Result<(Value, Option<Asked>), ApiError> {
         let accounts = &self.shared.accounts;
         if !self.shared.options.validate {
             let request = serde_json::from_slice(body).unwrap_or_default();
@@ -152,6 +152,9 @@ impl Answering<'_> {
         let request = wire::read(body)?;
         self.wire.check_body(&request)?;
         let mut asked = accounts.read(self.wire, body)?;
+        if let Some(betas) = parts.headers.get("anthropic-beta").and_then(|value| value.to_str().ok()) {
+            asked.note_betas(betas);
+        }
         asked.check_thinking(&request)?;
         accounts.check(self.wire, &asked, &request)?;
         Ok((request, Some(asked)))

@@ -80,6 +80,9 @@ pub(super) fn check(request: &Request, rules: &CacheRules, drops: bool) -> Resul
     for (at, thought) in thoughts(request) {
         let block = &request.blocks[at];
         let place = place(&block.path);
+        if is_foreign(&thought.signature) {
+            continue;
+        }
         let signature = Signature::parse(&thought.signature).ok_or_else(|| invalid(&place))?;
         if !signature.is_of(&thought.thinking) {
             return Err(if block.message == latest { modified(&place) } else { invalid(&place) });
@@ -130,6 +133,11 @@ fn thoughts(request: &Request) -> impl Iterator<Item = (usize, Thought)> {
     let thinking = request.blocks.iter().enumerate().filter(|(_, block)| block.kind == BlockKind::Thinking);
     let read = thinking.filter_map(|(at, block)| Some((at, serde_json::from_str(&block.bytes).ok()?)));
     read.filter(|(_, thought): &(usize, Thought)| thought.kind == "thinking")
+}
+
+/// Whether another server gave it, as the one that was recorded: nothing can be said of such a one.
+fn is_foreign(signature: &str) -> bool {
+    !signature.is_empty() && !signature.starts_with(BEGIN)
 }
 
 /// A path in the words of the service: `messages.1.content.0`.

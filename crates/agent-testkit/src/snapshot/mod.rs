@@ -1,10 +1,16 @@
 //! Requests in a form to read and to keep as snapshots: what differs from run to run is replaced.
 
+mod pretty;
+mod prompt;
 mod redact;
+mod wire;
 
+use agent_core::Ttl;
 use serde_json::Value;
 
-pub use redact::redact;
+pub use prompt::render_prompt;
+pub use redact::{Redactions, redact};
+pub use wire::{SnapshotError, render_prefixes, render_request, render_rows};
 
 /// Shows what a model was asked: system blocks, tools by name, messages by role (requirement V4).
 ///
@@ -133,6 +139,14 @@ impl Renderer {
         let line = format!("{}{text}", "  ".repeat(depth));
         self.out.push_str(line.trim_end_matches(' '));
         self.out.push('\n');
+    }
+}
+
+fn ttl_name(ttl: Ttl) -> &'static str {
+    match ttl {
+        Ttl::FiveMinutes => "5m",
+        Ttl::OneHour => "1h",
+        _ => "(another time to live)",
     }
 }
 

@@ -64,10 +64,8 @@ fn usage(service: Service, answer: &Answer) -> Usage {
 /// `read / short / long / new` as the service told it. Chat tells no lifetimes: all writes count as short there.
 fn sketch(service: Service, usage: &Usage) -> String {
     let Usage { input, cache_read, cache_write_5m, cache_write_1h, .. } = usage;
-    let (short, long) = match service.read {
-        Format::OpenaiChat => (usage.cache_write(), 0),
-        _ => (*cache_write_5m, *cache_write_1h),
-    };
+    let lifeless = service.read == Format::OpenaiChat;
+    let (short, long) = if lifeless { (usage.cache_write(), 0) } else { (*cache_write_5m, *cache_write_1h) };
     format!("{cache_read} / {short} / {long} / {input}")
 }
 
@@ -194,9 +192,9 @@ async fn writes_are_told_where_the_model_has_them_and_by_lifetime_on_responses()
         told[field].to_string()
     };
     assert_eq!(details(CHAT, "gpt-5.4", "").await, r#"{"audio_tokens":0,"cached_tokens":0}"#);
-    assert_eq!(details(RESPONSES, "gpt-5.4", "").await, r#"{"cached_tokens":0}"#);
-    insta::assert_snapshot!(details(CHAT, "gpt-5.6", "").await, @"");
-    insta::assert_snapshot!(details(RESPONSES, "gpt-5.6", r#""prompt_cache_options":{"ttl":"12h"},"#).await, @"");
+    assert_eq!(details(RESPONSES, "gpt-5.4", "").await, r#"{"cache_write_tokens":0,"cached_tokens":0}"#);
+    insta::assert_snapshot!(details(CHAT, "gpt-5.6", "").await, @r#"{"audio_tokens":0,"cache_write_tokens":1560,"cached_tokens":0}"#);
+    insta::assert_snapshot!(details(RESPONSES, "gpt-5.6", r#""prompt_cache_options":{"ttl":"12h"},"#).await, @r#"{"cache_write_tokens":1566,"cache_write_tokens_details":{"ttl_12h_tokens":1566,"ttl_30m_tokens":0},"cached_tokens":0}"#);
 }
 
 #[tokio::test]
@@ -286,9 +284,9 @@ async fn a_prompt_longer_than_the_window_is_refused_in_the_words_of_the_wire() {
         let error = answer.json()["error"].clone();
         format!("{} {}", error["code"], error["message"].as_str().unwrap())
     };
-    insta::assert_snapshot!(told(MESSAGES, &messages(&system("Rules. ", ""), 1, &[], "")).await, @"");
-    insta::assert_snapshot!(told(CHAT, &talk(CHAT, "m", "Rules. ", 1, "")).await, @"");
-    insta::assert_snapshot!(told(RESPONSES, &talk(RESPONSES, "m", "Rules. ", 1, "")).await, @"");
+    insta::assert_snapshot!(told(MESSAGES, &messages(&system("Rules. ", ""), 1, &[], "")).await, @"null prompt is too long: 1682 tokens > 400 maximum");
+    insta::assert_snapshot!(told(CHAT, &talk(CHAT, "m", "Rules. ", 1, "")).await, @r#""context_length_exceeded" This model's maximum context length is 400 tokens. However, your messages resulted in 1560 tokens. Please reduce the length of the messages."#);
+    insta::assert_snapshot!(told(RESPONSES, &talk(RESPONSES, "m", "Rules. ", 1, "")).await, @r#""context_length_exceeded" Your input exceeds the context window of this model. Please adjust your input and try again."#);
     let known = echoing(SimCache::default());
     let long = format!(
         r#"{{"model":"claude-haiku-4-5","max_tokens":9,"messages":[{{"role":"user","content":"{}"}}]}}"#,
@@ -310,24 +308,28 @@ async fn markers_and_settings_the_service_refuses() {
     };
     let order =
         messages(&system("Rules. ", SHORT), 1, &[], "").replace("words \"}", &format!("words \"{LONG}}}"));
-    insta::assert_snapshot!(told(order).await, @"");
+    insta::assert_snapshot!(told(order).await, @"messages.0.content.0.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.");
     let ttl = messages(&system("a ", r#","cache_control":{"type":"ephemeral","ttl":"2h"}"#), 1, &[], "");
-    insta::assert_snapshot!(told(ttl).await, @"");
+    insta::assert_snapshot!(told(ttl).await, @"system.0.cache_control.ttl: Input should be '5m' or '1h'");
     let deferred = messages(
         r#""s""#,
         1,
         &[],
         r#""tools":[{"name":"a","input_schema":{"type":"object"},"defer_loading":true,"cache_control":{"type":"ephemeral"}}],"#,
     );
-    insta::assert_snapshot!(told(deferred).await, @"");
+    insta::assert_snapshot!(told(deferred).await, @"tools.0.cache_control: cache_control cannot be set for tools with defer_loading");
+    let thinking = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":"c","cache_control":{"type":"ephemeral"}},{"type":"text","text":"d"}]},{"role":"user","content":"e"}]"#;
+    let refusal =
+        agent_testkit::check_request("/v1/messages", streamed(thinking, false).as_bytes()).unwrap_err();
+    insta::assert_snapshot!(refusal.message, @"messages.1.content.0.cache_control: cache_control cannot be set for thinking blocks");
     let automatic = messages(r#""s""#, 1, &[1], r#""cache_control":{"type":"ephemeral","ttl":"1h"},"#);
-    insta::assert_snapshot!(told(automatic).await, @"");
+    insta::assert_snapshot!(told(automatic).await, @"messages[0].content[0]: the automatic cache_control has another ttl than the marker on the last block; give both the same");
     let opus = |more: &str| messages(r#""s""#, 1, &[], more).replace("claude-sonnet-4-6", "claude-opus-5-5");
-    insta::assert_snapshot!(told(opus(r#""temperature":0.5,"#)).await, @"");
+    insta::assert_snapshot!(told(opus(r#""temperature":0.5,"#)).await, @"temperature: this parameter is not supported by this model");
     let forced = r#""tools":[{"name":"a","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"},"#;
-    insta::assert_snapshot!(told(opus(forced)).await, @"");
+    insta::assert_snapshot!(told(opus(forced)).await, @"tool_choice: this model does not support forcing a tool; use 'auto' or 'none'");
     let union = r#""tools":[{"name":"a","input_schema":{"type":"object","anyOf":[]}}],"#;
-    insta::assert_snapshot!(told(messages(r#""s""#, 1, &[], union)).await, @"");
+    insta::assert_snapshot!(told(messages(r#""s""#, 1, &[], union)).await, @"tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level");
 
     let old = talk(CHAT, "gpt-5.4", "a", 1, r#""prompt_cache_options":{"ttl":"30m"},"#);
     let answer = post(&sim, CHAT, &streamed(&old, false)).await;

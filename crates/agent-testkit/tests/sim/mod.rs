@@ -27,7 +27,7 @@ async fn a_reply_streams_as_the_real_wire_does() {
     assert_eq!(answer.headers["request-id"], "req_sim_0000");
     insta::assert_snapshot!(answer.text(), @r#"
     event: message_start
-    data: {"type":"message_start","message":{"id":"msg_sim_0000","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"service_tier":"standard"}}}
+    data: {"type":"message_start","message":{"id":"msg_sim_0000","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":11,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"service_tier":"standard"}}}
 
     event: content_block_start
     data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
@@ -39,7 +39,7 @@ async fn a_reply_streams_as_the_real_wire_does() {
     data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Where?"}}
 
     event: content_block_delta
-    data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sim-signature-0000"}}
+    data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sim.c126a14f8ae3f4ad.a66d5b6dd6144c58.0000000000000000.a4a575ece685b60d"}}
 
     event: content_block_stop
     data: {"type":"content_block_stop","index":0}
@@ -69,7 +69,7 @@ async fn a_reply_streams_as_the_real_wire_does() {
     data: {"type":"content_block_stop","index":2}
 
     event: message_delta
-    data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}}
+    data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"input_tokens":11,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}}
 
     event: message_stop
     data: {"type":"message_stop"}
@@ -82,7 +82,7 @@ async fn a_reply_comes_whole_when_not_streamed() {
     let sim = SimProvider::start(vec![full_reply()]).unwrap();
     let answer = Client::connect(&sim).await.post(&ask(0, false)).await;
     assert_eq!(answer.headers["content-type"], "application/json");
-    insta::assert_snapshot!(answer.text(), @r#"{"id":"msg_sim_0000","type":"message","role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"Where?","signature":"sim-signature-0000"},{"type":"text","text":"Let me see."},{"type":"tool_use","id":"toolu_sim_0000_0","name":"grep","input":{"b":1,"a":1.0}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"service_tier":"standard"}}"#);
+    insta::assert_snapshot!(answer.text(), @r#"{"id":"msg_sim_0000","type":"message","role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"Where?","signature":"sim.c126a14f8ae3f4ad.a66d5b6dd6144c58.0000000000000000.a4a575ece685b60d"},{"type":"text","text":"Let me see."},{"type":"tool_use","id":"toolu_sim_0000_0","name":"grep","input":{"b":1,"a":1.0}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":11,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"service_tier":"standard"}}"#);
 }
 
 #[tokio::test]

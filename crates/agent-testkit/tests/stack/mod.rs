@@ -61,7 +61,8 @@ async fn errors(fault: &Fault, stream: bool) -> Vec<ModelError> {
     let mut errors = Vec::new();
     for wire in WIRES {
         let sim = SimProvider::start(vec![reply().fault(fault.clone())]).unwrap();
-        errors.push(ask(&sim, wire, stream).await.expect_err(&format!("{wire:?} {fault:?}")));
+        let failed = ask(&sim, wire, stream).await;
+        errors.push(failed.map(|answer| (wire, fault, answer)).unwrap_err());
         assert!(is_whole(&ask(&sim, wire, stream).await.unwrap()));
         assert_eq!(sim.refusals(), []);
     }
@@ -188,7 +189,7 @@ async fn events_that_come_twice_never_double_an_answer_where_the_wire_can_tell()
     assert_eq!(doubled_by(WIRES[2]).await, (true, vec![]));
     // Deltas have no number on the other wires, so the thinking, the words and the input come twice; nothing else does,
     // and what is said twice in a call's input is no longer JSON, so that no call is made of it.
-    assert_eq!(doubled_by(WIRES[0]).await, (false, vec![4, 8, 12]));
+    assert_eq!(doubled_by(WIRES[0]).await, (false, vec![3, 7, 11]));
     assert_eq!(doubled_by(WIRES[1]).await, (false, vec![1, 2, 4]));
 }
 
@@ -215,7 +216,14 @@ fn faults_are_written_in_scripts_as_the_guide_says() {
         Fault::duplicates(),
         Fault::Duplicate { event: Some(3) },
     ];
-    insta::assert_snapshot!(all.clone().map(written).join("\n"), @"");
+    insta::assert_snapshot!(all.clone().map(written).join("\n"), @r#"
+    {"overflow":{"wording":"own"}}
+    {"overflow":{"wording":"llama_cpp"}}
+    {"rate_limited":{"wait_ms":7660,"told":"http_date","status":429}}
+    {"slow":{"delay_ms":50}}
+    {"duplicate":{}}
+    {"duplicate":{"event":3}}
+    "#);
     for text in [
         r#"{"overflow":{}}"#,
         r#"{"rate_limited":{"wait_ms":7660}}"#,
@@ -227,7 +235,7 @@ fn faults_are_written_in_scripts_as_the_guide_says() {
     }
     let refused =
         |fault: &str| Script::parse(&format!(r#"[{{"faults":[{fault}]}}]"#)).unwrap_err().to_string();
-    insta::assert_snapshot!(refused(r#"{"explode":{}}"#), @"");
-    insta::assert_snapshot!(refused(r#"{"rate_limited":{"wait_ms":1,"told":"smoke"}}"#), @"");
-    insta::assert_snapshot!(refused(r#"{"slow":{"delay":1}}"#), @"");
+    insta::assert_snapshot!(refused(r#"{"explode":{}}"#), @"reply 1 of the script is not understood: unknown variant `explode`, expected one of `status`, `rate_limited`, `overflow`, `error_event`, `cut`, `stall`, `slow`, `duplicate`, `hangup`, `raw` at line 1 column 21; a reply has the fields reasoning, text, calls, stop_reason, usage, delay_ms, hold and faults");
+    insta::assert_snapshot!(refused(r#"{"rate_limited":{"wait_ms":1,"told":"smoke"}}"#), @"reply 1 of the script is not understood: unknown variant `smoke`, expected one of `retry_after`, `retry_after_ms`, `http_date`, `reset`, `words`, `detail` at line 1 column 54; a reply has the fields reasoning, text, calls, stop_reason, usage, delay_ms, hold and faults");
+    insta::assert_snapshot!(refused(r#"{"slow":{"delay":1}}"#), @"reply 1 of the script is not understood: unknown field `delay`, expected `delay_ms` at line 1 column 27; a reply has the fields reasoning, text, calls, stop_reason, usage, delay_ms, hold and faults");
 }

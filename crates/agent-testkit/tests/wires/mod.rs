@@ -59,7 +59,7 @@ async fn a_completion_streams_as_the_real_wire_does() {
 
     data: {"id":"chatcmpl-sim-0000","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"usage":null,"service_tier":"default","system_fingerprint":"fp_sim"}
 
-    data: {"id":"chatcmpl-sim-0000","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":9,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":2,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_sim"}
+    data: {"id":"chatcmpl-sim-0000","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":9,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":2,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_sim"}
 
     data: [DONE]
     "#);
@@ -69,7 +69,7 @@ async fn a_completion_streams_as_the_real_wire_does() {
 async fn a_completion_comes_whole_when_not_streamed() {
     let answer =
         ask(full_reply(), CHAT, r#"{"model":"m","messages":[{"role":"user","content":"go"}]}"#).await;
-    insta::assert_snapshot!(answer.text(), @r#"{"id":"chatcmpl-sim-0000","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Let me see.","reasoning_content":"Where?","tool_calls":[{"id":"call_sim_0000_0","type":"function","function":{"name":"grep","arguments":"{\"b\":1,\"a\":1.0}"}}],"refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":5,"completion_tokens":9,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":2,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_sim"}"#);
+    insta::assert_snapshot!(answer.text(), @r#"{"id":"chatcmpl-sim-0000","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Let me see.","reasoning_content":"Where?","tool_calls":[{"id":"call_sim_0000_0","type":"function","function":{"name":"grep","arguments":"{\"b\":1,\"a\":1.0}"}}],"refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":9,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":2,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_sim"}"#);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_response_streams_as_the_real_wire_does() {
 #[tokio::test]
 async fn a_response_comes_whole_when_not_streamed() {
     let answer = ask(full_reply(), RESPONSES, r#"{"model":"m","input":"go"}"#).await;
-    insta::assert_snapshot!(answer.text(), @r#"{"id":"resp_sim_0000","object":"response","created_at":1700000000,"status":"completed","error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"model":"m","output":[{"id":"rs_sim_0000","type":"reasoning","summary":[{"type":"summary_text","text":"Where?"}]},{"id":"msg_sim_0000","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Let me see.","annotations":[],"logprobs":[]}]},{"id":"fc_sim_0000_0","type":"function_call","status":"completed","call_id":"call_sim_0000_0","name":"grep","arguments":"{\"b\":1,\"a\":1.0}"}],"parallel_tool_calls":true,"previous_response_id":null,"store":true,"temperature":1.0,"tool_choice":"auto","tools":[],"top_p":1.0,"truncation":"disabled","usage":{"input_tokens":1,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":10},"metadata":{}}"#);
+    insta::assert_snapshot!(answer.text(), @r#"{"id":"resp_sim_0000","object":"response","created_at":1700000000,"status":"completed","error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"model":"m","output":[{"id":"rs_sim_0000","type":"reasoning","summary":[{"type":"summary_text","text":"Where?"}]},{"id":"msg_sim_0000","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Let me see.","annotations":[],"logprobs":[]}]},{"id":"fc_sim_0000_0","type":"function_call","status":"completed","call_id":"call_sim_0000_0","name":"grep","arguments":"{\"b\":1,\"a\":1.0}"}],"parallel_tool_calls":true,"previous_response_id":null,"store":true,"temperature":1.0,"tool_choice":"auto","tools":[],"top_p":1.0,"truncation":"disabled","usage":{"input_tokens":1,"input_tokens_details":{"cached_tokens":0},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":10},"metadata":{}}"#);
 }
 
 #[tokio::test]

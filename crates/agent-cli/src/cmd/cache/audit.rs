@@ -1,6 +1,6 @@
 //! `agent cache audit`: requests of any agent, held against each other as a prompt cache would.
 
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -83,19 +83,43 @@ pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
     } else {
         show_summary(summary, &audit)?;
     }
-    Ok(if summary.causes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let outside = outside(summary, args);
+    for line in &outside {
+        writeln!(stderr(), "{line}")?;
+    }
+    let passes = summary.causes.is_empty() && outside.is_empty();
+    Ok(if passes { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What lies outside of the budget, one a line.
+fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(least) = args.min_hit_rate {
+        let (hit, best) = (summary.usage.hit_rate(), summary.ideal.hit_rate());
+        if hit.is_none_or(|hit| hit * 100.0 < least) {
+            lines.push(format!(
+                "hit rate {} is below --min-hit-rate {least}, at best it is {}: the rows above say where tokens were lost",
+                rate(hit),
+                rate(best)
+            ));
+        }
+    }
+    if let Some(most) = args.max_cost_ratio {
+        match summary.cost_ratio {
+            Some(ratio) if ratio <= most => {}
+            Some(ratio) => lines.push(format!(
+                "the input cost {ratio:.3} times the ideal, above --max-cost-ratio {most}: the rows above say where tokens were lost"
+            )),
+            None => lines.push(format!("--max-cost-ratio {most}: no input was paid for, so there is nothing to hold against it")),
+        }
+    }
+    lines
 }
 
 /// An audit by the rules of the first request's provider, with the prices of its model where they are known.
 fn begin(request: &Request, provider: Option<&str>) -> Audit {
-    let (rules, tag) = match request.format {
-        Format::Anthropic => ("anthropic", "anthropic"),
-        Format::OpenaiChat => ("openai", "openai-chat"),
-        Format::OpenaiResponses => ("openai", "openai-responses"),
-        _ => ("", ""),
-    };
-    let provider = provider.unwrap_or(rules);
-    let prices: Option<Prices> = Catalog::builtin().profile(tag, &request.model).prices;
+    let provider = provider.unwrap_or(request.format.provider());
+    let prices: Option<Prices> = Catalog::builtin().profile(request.format.name(), &request.model).prices;
     Audit::new(Simulator::new(RuleBook::builtin(), provider), prices)
 }
 
@@ -134,12 +158,13 @@ fn usage_of(exchange: &Exchange) -> Option<Usage> {
 }
 
 fn show(row: &Row) -> Result<(), CliError> {
-    let Row { step, usage, shared_bytes, bytes, .. } = row;
+    let Row { step, usage, shared_bytes, bytes, shared_tokens, .. } = row;
     let source = if row.reported { "counted" } else { "simulated" };
+    let cost = row.cost.map(|dollars| format!(", ${dollars:.4}")).unwrap_or_default();
     let mut out = stdout();
     writeln!(
         out,
-        "{step:>4}  tools {} system {}  {shared_bytes} of {bytes} bytes shared  read {} written {} new {} ({source})",
+        "{step:>4}  tools {} system {}  {shared_bytes} of {bytes} bytes, {shared_tokens} tokens shared  read {} written {} new {} ({source}{cost})",
         row.tools_hash,
         row.system_hash,
         usage.cache_read,
@@ -169,17 +194,21 @@ fn show(row: &Row) -> Result<(), CliError> {
 }
 
 fn show_summary(summary: &Summary, audit: &Audit) -> Result<(), CliError> {
-    let rate =
-        |usage: &Usage| usage.hit_rate().map_or("-".to_owned(), |rate| format!("{:.1}%", rate * 100.0));
-    let (hit, best) = (rate(&summary.usage), rate(&summary.ideal));
-    let cost = match (audit.cost(&summary.usage), audit.cost(&summary.ideal)) {
+    let (hit, best) = (rate(summary.usage.hit_rate()), rate(summary.ideal.hit_rate()));
+    let input = Usage { output: 0, ..summary.usage.clone() };
+    let cost = match (audit.cost(&input), audit.cost(&summary.ideal)) {
         (Some(paid), Some(ideal)) => format!("; input ${paid:.4}, at best ${ideal:.4}"),
         (Some(_) | None, _) => String::new(),
     };
+    let ratio = summary.cost_ratio.map(|ratio| format!(" ({ratio:.3} times the ideal)")).unwrap_or_default();
     let Summary { steps, lost, .. } = summary;
     writeln!(
         stdout(),
-        "{steps} requests: {hit} of the input read from the cache, at best {best}; {lost} tokens lost{cost}"
+        "{steps} requests: {hit} of the input read from the cache, at best {best}; {lost} tokens lost{cost}{ratio}"
     )?;
     Ok(())
+}
+
+fn rate(rate: Option<f64>) -> String {
+    rate.map_or("-".to_owned(), |rate| format!("{:.1}%", rate * 100.0))
 }

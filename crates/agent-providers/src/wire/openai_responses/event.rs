@@ -127,3 +127,26 @@ pub(super) fn response(text: &str) -> Result<WireResponse<'_>, ModelError> {
 pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> T {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_told_again_by_a_number_that_counts() {
+        let check = |events: &[(Option<u64>, &str)], expect: &[bool]| {
+            let mut repeats = Repeats::default();
+            let seen = events.iter().map(|(number, text)| repeats.again(LooseInt(*number), text));
+            assert_eq!(seen.collect::<Vec<_>>(), expect, "{events:?}");
+        };
+        let (one, two) = (Some(1), Some(2));
+        check(
+            &[(one, "a"), (two, "b"), (two, "b"), (two, "b"), (Some(3), "b")],
+            &[false, false, true, true, false],
+        );
+        check(&[(one, "a"), (two, "b"), (two, "c")], &[false; 3]);
+        // A gateway that numbers all events alike, or none, may well say "ha" twice.
+        check(&[(Some(0), "ha"), (Some(0), "ha"), (Some(0), "ha")], &[false; 3]);
+        check(&[(None, "ha"), (None, "ha")], &[false; 2]);
+    }
+}

@@ -31,7 +31,7 @@ struct InputDetails<'a> {
 #[derive(Deserialize, Default)]
 struct WriteDetails {
     #[serde(default)]
-    ttl_12h: LooseInt,
+    ttl_12h_tokens: LooseInt,
 }
 
 #[derive(Deserialize, Default)]
@@ -51,7 +51,8 @@ pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     // What was read and written is part of the input.
     let cache_read = details.cached_tokens.0.unwrap_or(0).min(total);
     let written = details.cache_write_tokens.0.unwrap_or(0).min(total - cache_read);
-    let long = read::<WriteDetails>(details.cache_write_tokens_details).ttl_12h.0.unwrap_or(0).min(written);
+    let long =
+        read::<WriteDetails>(details.cache_write_tokens_details).ttl_12h_tokens.0.unwrap_or(0).min(written);
     Some(Usage {
         input: total - cache_read - written,
         output: given.output_tokens.0.unwrap_or(0),
@@ -85,7 +86,7 @@ mod tests {
         check(r#"{"input_tokens":100,"output_tokens":7}"#, Some([100, 7, 0, 0, 0, 0]));
         check(
             r#"{"input_tokens":100,"input_tokens_details":{"cached_tokens":60,"cache_write_tokens":30,
-                "cache_write_tokens_details":{"ttl_30m":10,"ttl_12h":20}},
+                "cache_write_tokens_details":{"ttl_30m_tokens":10,"ttl_12h_tokens":20}},
                 "output_tokens":7,"output_tokens_details":{"reasoning_tokens":5}}"#,
             Some([10, 7, 5, 60, 10, 20]),
         );

@@ -25,17 +25,18 @@ pub(super) fn error_body(error: &ApiError) -> String {
     format!(r#"{{"error":{{"message":{message},"type":{kind},"param":{param},"code":{code}}}}}"#)
 }
 
-/// What was read from the cache, and what was written where the model's provider tells it. `split` tells writes by how
-/// long they live.
+/// What was read from the cache, and what was written where the model's provider tells it. `split` is the way of
+/// Responses, which always tells how much was written, and where it was, for how long.
 pub(super) fn cached(message: &Message<'_>, split: bool) -> String {
     let usage = message.usage;
     let (read, write) = (usage.cache_read, usage.cache_write());
-    if !message.tells_writes && write == 0 {
+    let told = message.tells_writes || write > 0;
+    if !told && !split {
         return format!(r#""cached_tokens":{read}"#);
     }
     let (short, long) = (usage.cache_write_5m, usage.cache_write_1h);
-    let split = if split {
-        format!(r#","cache_write_tokens_details":{{"ttl_30m":{short},"ttl_12h":{long}}}"#)
+    let split = if told && split {
+        format!(r#","cache_write_tokens_details":{{"ttl_30m_tokens":{short},"ttl_12h_tokens":{long}}}"#)
     } else {
         String::new()
     };
