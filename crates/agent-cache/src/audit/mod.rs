@@ -117,7 +117,7 @@ pub struct Summary {
     pub steps: usize,
     /// Tokens of all of them.
     pub usage: Usage,
-    /// The same tokens, had each request read all that it shares with the ones before and written the rest.
+    /// The same tokens, had each been written once and read ever after.
     pub ideal: Usage,
     /// What the input cost in multiples of what [`Self::ideal`] costs; none before the first token. At the prices of
     /// the audit, and without any at the multiples of the model's rules.
@@ -168,7 +168,7 @@ impl Audit {
         let Found { divergence, shared_bytes, common, expected, lost, miss } =
             self.judged(found, (side, before), &asked, &usage);
         self.sum(&usage, lost, divergence.as_ref());
-        self.weigh(&usage, common, &rules);
+        self.weigh(&usage, common.max(expected), &rules);
         let (cost, lost_cost) = self.costs(&usage, lost);
         let is_new = |found: &Divergence| matches!(found.cause, Cause::NewConversation | Cause::Unrelated);
         let first = self.earlier.is_empty() || divergence.as_ref().is_some_and(is_new);
@@ -314,8 +314,8 @@ impl Audit {
     }
 
     /// Holds what was paid against each token written once and read ever after.
-    fn weigh(&mut self, usage: &Usage, common: u64, rules: &CacheRules) {
-        let read = common.min(usage.total_input());
+    fn weigh(&mut self, usage: &Usage, known: u64, rules: &CacheRules) {
+        let read = known.min(usage.total_input());
         let ideal =
             Usage { cache_read: read, cache_write_5m: usage.total_input() - read, ..Usage::default() };
         let cost = |usage: &Usage| match &self.prices {
