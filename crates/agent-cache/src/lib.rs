@@ -8,7 +8,7 @@
 //! with its source and day, corrected by the user's own); what a request is made of ([`Request`]); what a sequence of
 //! requests will cost ([`Simulator`]); where it broke and what to do ([`Audit`], and [`loss()`] for two requests of a
 //! running session); and where to put markers so that it
-//! does not ([`plan()`]).
+//! does not ([`Planner`]).
 //!
 //! **It never knows** HTTP, a runtime, a clock or a file: bodies, times and prices arrive as values.
 //!
@@ -48,6 +48,7 @@
 
 mod audit;
 mod budget;
+mod ends;
 mod miss;
 mod plan;
 mod planner;
@@ -62,8 +63,7 @@ pub use audit::{
 };
 pub use budget::{Breach, Budget, BudgetError, Judged, Rewrite};
 pub use miss::{Miss, MissReason, miss};
-pub use plan::{Lifetimes, Piece, Shape, last_mark, pieces, plan};
-pub use planner::{Opening, Planner};
+pub use planner::{Lifetimes, Opening, Planner};
 pub use prefix::PrefixHash;
 pub use request::{Aspect, Block, BlockKind, Format, Level, Request, RequestError, Role};
 pub use rules::{CacheRules, RuleBook, RulesError, Scheme, Source};

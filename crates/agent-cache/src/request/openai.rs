@@ -61,7 +61,7 @@ pub(super) fn read_responses(request: &mut Request, top: &Object<'_>) -> Result<
         let (role, kind) = item_kind(&item);
         level = if role == Role::Developer { level } else { Level::Messages };
         let at = Place { path, level, role, message: Some(index) };
-        request.blocks.push(item_block(&item, &at, kind));
+        item_blocks(request, &item, &at, kind);
     }
     Ok(())
 }
@@ -174,26 +174,39 @@ fn item_kind(item: &Object<'_>) -> (Role, BlockKind) {
     }
 }
 
-/// One item is one block; breakpoints on its parts stand on the item.
-fn item_block(item: &Object<'_>, at: &Place, kind: BlockKind) -> Block {
-    let parts = item.get("content").and_then(array).unwrap_or_default();
-    let parts: Vec<_> = parts.into_iter().filter_map(Object::read).collect();
-    let marked = parts.iter().any(|part| part.get(MARK).is_some());
-    let picture = parts.iter().any(|part| part.text("type").as_deref() == Some("input_image"));
-    let kind = if picture { BlockKind::Image } else { kind };
-    let bytes = if marked {
-        item.written(&[], |name, value| if name == "content" { unmarked(value) } else { value.get().into() })
-    } else {
-        item.without(&[])
+/// An item is one block, or one for each part of its content or output, since a breakpoint stands behind a part. What
+/// stands beside the parts belongs to the first of them.
+fn item_blocks(request: &mut Request, item: &Object<'_>, at: &Place, kind: BlockKind) {
+    let list = ["content", "output"].into_iter().find_map(|key| Some((key, array(item.get(key)?)?)));
+    let parts = list.filter(|(_, parts)| !parts.is_empty());
+    let Some((key, parts)) = parts else {
+        request.blocks.push(at.block(at.path.clone(), kind, &item.without(&[])));
+        return;
     };
-    Block { mark: marked.then_some(Ttl::FiveMinutes), ..at.block(at.path.clone(), kind, &bytes) }
+    let alone = parts.len() == 1;
+    let ttl = request.ttl;
+    for (index, part) in parts.into_iter().enumerate() {
+        let (bytes, mark, picture) = unmarked(part);
+        let bytes = match index {
+            0 => item.written(
+                &[],
+                |name, value| if name == key { format!("[{bytes}]") } else { value.get().into() },
+            ),
+            _ => bytes,
+        };
+        let path = if alone { at.path.clone() } else { format!("{}.{key}[{index}]", at.path) };
+        let kind = if picture { BlockKind::Image } else { kind };
+        request.blocks.push(Block { mark: mark.then_some(ttl), ..at.block(path, kind, &bytes) });
+    }
 }
 
-fn unmarked(content: &RawValue) -> String {
-    let parts = array(content).unwrap_or_default();
-    let parts = parts.into_iter().map(|part| match Object::read(part) {
-        Some(part) => part.without(&[MARK]),
-        None => part.get().to_owned(),
-    });
-    format!("[{}]", parts.collect::<Vec<_>>().join(","))
+/// A part without its breakpoint, whether it had one, and whether it is a picture.
+fn unmarked(part: &RawValue) -> (String, bool, bool) {
+    match Object::read(part) {
+        Some(part) => {
+            let picture = part.text("type").as_deref() == Some("input_image");
+            (part.without(&[MARK]), part.get(MARK).is_some(), picture)
+        }
+        None => (part.get().to_owned(), false, false),
+    }
 }

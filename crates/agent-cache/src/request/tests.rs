@@ -81,6 +81,31 @@ fn openai_bodies() {
 }
 
 #[test]
+fn parts_of_an_item_are_blocks_of_their_own_and_breakpoints_no_byte_of_them() {
+    let mark = r#","prompt_cache_breakpoint":{"mode":"explicit"}"#;
+    let body = format!(
+        r#"{{"model":"gpt-6-sol","prompt_cache_options":{{"ttl":"12h"}},
+        "input":[{{"type":"message","role":"developer","content":[{{"type":"input_text","text":"a"{mark}}},{{"type":"input_text","text":"b"}}]}},
+        {{"type":"function_call_output","call_id":"c","output":[{{"type":"input_text","text":"r"{mark}}}]}},
+        {{"type":"function_call_output","call_id":"d","output":[{{"type":"input_image","image_url":"u"}},7]}},
+        {{"type":"function_call_output","call_id":"e","output":[]}}]}}"#
+    );
+    insta::assert_snapshot!(sketch(&body), @r#"
+    OpenaiResponses gpt-6-sol
+    input[0].content[0] Developer Text *OneHour {"type":"message","role":"developer","content":[{"type":"input_text","text":"a"}]}
+    input[0].content[1] Developer Text {"type":"input_text","text":"b"}
+    input[1] Tool ToolResult *OneHour {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"}]}
+    input[2].output[0] Tool Image {"type":"function_call_output","call_id":"d","output":[{"type":"input_image","image_url":"u"}]}
+    input[2].output[1] Tool ToolResult 7
+    input[3] Tool ToolResult {"type":"function_call_output","call_id":"e","output":[]}
+    Model="gpt-6-sol"
+    Images=true
+    "#);
+    let plain: Vec<String> = sketch(&body.replace(mark, "")).lines().map(str::to_owned).collect();
+    assert_eq!(plain, sketch(&body).replace(" *OneHour", "").lines().collect::<Vec<_>>());
+}
+
+#[test]
 fn a_string_is_one_text_block_and_markers_change_no_byte() {
     let read = |content: &str| {
         let body =

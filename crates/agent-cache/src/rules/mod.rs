@@ -225,17 +225,24 @@ impl CacheRules {
         }
     }
 
-    /// The same rules in the words of a model's profile, as [`crate::plan()`] takes them.
+    /// The same rules in the words of a model's profile, as [`crate::Planner`] takes them.
+    ///
+    /// Where the service sets a breakpoint of its own, one less is left for those of a request.
     pub fn profile(&self) -> CacheProfile {
         match self.scheme {
             Scheme::None => CacheProfile::None,
-            Scheme::Marked => CacheProfile::Marked {
-                max_marks: u8::try_from(self.max_marks).unwrap_or(u8::MAX),
-                min_tokens: u32::try_from(self.min_tokens).unwrap_or(u32::MAX),
-                lookback: u8::try_from(self.lookback).unwrap_or(u8::MAX),
-                collapse_runs: self.collapse_runs,
-            },
-            Scheme::Breakpoints | Scheme::Prefix => CacheProfile::Automatic,
+            Scheme::Marked => self.marked(self.max_marks),
+            Scheme::Breakpoints => self.marked(self.max_marks.saturating_sub(1)),
+            Scheme::Prefix => CacheProfile::Automatic,
+        }
+    }
+
+    fn marked(&self, max_marks: usize) -> CacheProfile {
+        CacheProfile::Marked {
+            max_marks: u8::try_from(max_marks).unwrap_or(u8::MAX),
+            min_tokens: u32::try_from(self.min_tokens).unwrap_or(u32::MAX),
+            lookback: u8::try_from(self.lookback).unwrap_or(u8::MAX),
+            collapse_runs: self.collapse_runs,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::ledger::{Ledger, State};
 use super::marks::SetMark;
 use super::{Kept, Missed, Now, Outcome};
 use crate::prefix::Prefix;
-use crate::{BlockKind, CacheRules, Level, Request, Role};
+use crate::{CacheRules, Level, Request, Role};
 
 /// Earlier ends of messages at which an implicit breakpoint looks.
 const EARLIER_ENDS: usize = 20;
@@ -47,9 +47,8 @@ fn ends(request: &Request, prefix: &Prefix) -> Vec<usize> {
         match (here.level, here.role) {
             (Level::Tools, _) => false,
             (Level::System, _) => next.is_none_or(|next| next.level > Level::System),
-            (Level::Messages, _) if here.kind == BlockKind::ToolResult => {
-                next.is_none_or(|next| next.kind != BlockKind::ToolResult)
-            }
+            // A picture in a result does not end the run.
+            (Level::Messages, Role::Tool) => next.is_none_or(|next| next.role != Role::Tool),
             (Level::Messages, role) => {
                 role == Role::User && next.is_none_or(|next| next.message != here.message)
             }

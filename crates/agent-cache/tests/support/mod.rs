@@ -1,5 +1,7 @@
 //! Bodies of Anthropic Messages made of parts, whose tokens are counted by tildes.
 
+pub(crate) mod session;
+
 use agent_cache::{Block, CacheRules, Request, RuleBook, Simulator, TokenCounter};
 
 /// One tilde is one token.

@@ -175,9 +175,9 @@ fn models_of_openai() {
     openai-responses gpt-5.2: 400000/128000 automatic forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     openai-responses gpt-5.3-codex: 400000/128000 automatic forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     openai-responses gpt-5.4-2026-03-05: 1050000/128000 automatic forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
-    openai-responses gpt-5.6: 1050000/128000 4 from 1024 forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
-    openai-responses gpt-6-sol: 1050000/128000 4 from 1024 forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
-    openai-responses gpt-6.1-sol: 1050000/128000 4 from 1024 forced+allowed+sees [Sampling, Penalties, StopSequences, ThinkingDisabled, EffortMinimal]
+    openai-responses gpt-5.6: 1050000/128000 3 from 1024 forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
+    openai-responses gpt-6-sol: 1050000/128000 3 from 1024 forced+allowed+sees [Sampling, Penalties, StopSequences, EffortMinimal]
+    openai-responses gpt-6.1-sol: 1050000/128000 3 from 1024 forced+allowed+sees [Sampling, Penalties, StopSequences, ThinkingDisabled, EffortMinimal]
     openai-responses gpt-7: ? none  []
     ");
     insta::assert_snapshot!(of("openai-chat", "gpt-4-1106-preview gpt-4o-2024-05-13 gpt-4o-mini-2024-07-18 o1 o4-mini gpt-5-nano gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.4-mini gpt-6-luna"), @"
@@ -190,7 +190,7 @@ fn models_of_openai() {
     openai-chat gpt-5-chat-latest: 128000/16384 automatic forced+sees [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled, Effort]
     openai-chat gpt-5.1-chat-latest: 128000/16384 automatic forced+sees [Sampling, Penalties, StopSequences, ThinkingDisabled, Effort]
     openai-chat gpt-5.4-mini: 400000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
-    openai-chat gpt-6-luna: 1050000/128000 automatic forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
+    openai-chat gpt-6-luna: 1050000/128000 3 from 1024 forced+sees [Sampling, Penalties, StopSequences, EffortMinimal]
     ");
 }
 

@@ -33,7 +33,8 @@ pub(crate) struct SessionEncoder<F: Form> {
 struct Frozen<T> {
     of: Vec<T>,
     bytes: Bytes,
-    splice: Option<usize>,
+    /// As in [`Head`].
+    splices: Vec<usize>,
 }
 
 impl<F: Form> SessionEncoder<F> {
@@ -67,8 +68,8 @@ impl<F: Form> SessionEncoder<F> {
 
     fn spot(&self, at: MarkPoint) -> Result<Spot, Unmarkable> {
         match at {
-            MarkPoint::Tools => self.tools.spot(Spot::Tools),
-            MarkPoint::System(_) => self.system.spot(Spot::System),
+            MarkPoint::Tools => self.tools.last_splice().map(Spot::Tools),
+            MarkPoint::System(block) => self.system.splice(block).map(Spot::System),
             MarkPoint::Entry(entry) => self.messages.splice(entry).map(Spot::Messages),
             _ => Err(Unmarkable::Nothing),
         }
@@ -105,15 +106,17 @@ impl<F: Form> SessionEncoder<F> {
         body: &mut Body,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
+        let marker = |ttl| self.form.marker(ttl);
         let has_system = F::SYSTEM_IN_LIST && !self.system.bytes.is_empty();
         if has_system {
-            self.system.push(body, marks.at(Spot::System).map(F::marker));
+            self.system.push(body, &marks.of_part(Spot::in_system, marker));
             let is_alone = self.messages.is_empty() && request.draft.ephemeral().is_empty();
             body.push(Bytes::from_static(if is_alone { b"" } else { b"," }));
         }
         let after = self.ephemeral(request, diagnostics);
         let is_paused = self.messages.is_awaiting() || is_paused(request.draft.view());
-        let last = self.messages.push(body, &marks.in_messages(), after, is_paused);
+        let in_messages = marks.of_part(Spot::in_messages, marker);
+        let last = self.messages.push(body, &in_messages, after, is_paused);
         let model_ends = last.is_some_and(F::is_model) && F::MODEL_MAY_NOT_END;
         if model_ends && !is_paused {
             diagnostics.push(Diagnostic { what: "messages".into(), why: ENDS_WITH_MODEL.into() });
@@ -129,15 +132,16 @@ impl<F: Form> Encoder for SessionEncoder<F> {
             diagnostics.push(unknown_model(&self.profile));
         }
         self.refresh(request, &mut diagnostics);
-        let spots = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
+        let marks = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
         let mut body = Body::default();
         body.push(self.start.clone());
+        let marker = |ttl| self.form.marker(ttl);
         if !F::SYSTEM_IN_LIST {
-            self.system.push(&mut body, spots.at(Spot::System).map(F::marker));
+            self.system.push(&mut body, &marks.of_part(Spot::in_system, marker));
         }
-        self.tools.push(&mut body, spots.at(Spot::Tools).map(F::marker));
+        self.tools.push(&mut body, &marks.of_part(Spot::in_tools, marker));
         body.push(Bytes::from_static(F::LIST));
-        self.list(request, &spots, &mut body, &mut diagnostics);
+        self.list(request, &marks, &mut body, &mut diagnostics);
         let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics: &mut diagnostics };
         let ModelRequest { system, draft, settings, tool_choice, marks, stream, .. } = *request;
         let request =
@@ -153,35 +157,40 @@ impl<F: Form> Encoder for SessionEncoder<F> {
 
 impl<T: Clone + PartialEq> Frozen<T> {
     fn empty() -> Self {
-        Self { of: Vec::new(), bytes: Bytes::new(), splice: None }
+        Self { of: Vec::new(), bytes: Bytes::new(), splices: Vec::new() }
     }
 
-    fn spot(&self, spot: Spot) -> Result<Spot, Unmarkable> {
-        match self.splice {
-            Some(_) => Ok(spot),
-            None if self.bytes.is_empty() => Err(Unmarkable::Nothing),
-            None => Err(Unmarkable::NoBlock),
+    /// Where the marker behind the item at this position goes.
+    fn splice(&self, item: usize) -> Result<usize, Unmarkable> {
+        if item >= self.of.len() {
+            return Err(Unmarkable::Nothing);
         }
+        self.splices.get(item).copied().ok_or(Unmarkable::NoBlock)
     }
 
-    /// Appends the list whole, or as two slices of its buffer around a marker.
-    fn push(&self, body: &mut Body, marker: Option<&'static [u8]>) {
-        match (self.splice, marker) {
-            (Some(at), Some(marker)) => {
-                body.push(self.bytes.slice(..at));
-                body.push(Bytes::from_static(marker));
-                body.push(self.bytes.slice(at..));
-            }
-            (Some(_) | None, _) => body.push(self.bytes.clone()),
+    /// Where the marker behind all that can carry one goes.
+    fn last_splice(&self) -> Result<usize, Unmarkable> {
+        let none = if self.bytes.is_empty() { Unmarkable::Nothing } else { Unmarkable::NoBlock };
+        self.splices.last().copied().ok_or(none)
+    }
+
+    /// Appends the list whole, or as slices of its buffer around markers, which are in the order of the bytes.
+    fn push(&self, body: &mut Body, markers: &[(usize, &'static [u8])]) {
+        let mut from = 0;
+        for (at, marker) in markers {
+            body.push(self.bytes.slice(from..*at));
+            body.push(Bytes::from_static(marker));
+            from = *at;
         }
+        body.push(self.bytes.slice(from..));
     }
 
     fn refresh(&mut self, given: &[T], render: impl FnOnce(&[T]) -> Head) {
         if self.of == given {
             return;
         }
-        let Head { bytes, splice } = if given.is_empty() { Head::default() } else { render(given) };
-        *self = Self { of: given.to_vec(), bytes: Bytes::from(bytes), splice };
+        let Head { bytes, splices } = if given.is_empty() { Head::default() } else { render(given) };
+        *self = Self { of: given.to_vec(), bytes: Bytes::from(bytes), splices };
     }
 }
 

@@ -77,8 +77,8 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// A cache marker, spliced in before the brace that ends a block.
-    fn marker(ttl: Ttl) -> &'static [u8];
+    /// A cache marker, spliced in before the brace that ends a block; a form that has none gives no splice.
+    fn marker(&self, ttl: Ttl) -> &'static [u8];
 
     /// Everything behind the messages but what depends on streaming.
     fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail;
@@ -104,8 +104,9 @@ pub(crate) struct Cx<'e> {
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     pub(crate) bytes: Vec<u8>,
-    /// Where a marker goes.
-    pub(crate) splice: Option<usize>,
+    /// Where markers go, in the order of the bytes: behind each system block, or behind the last tool that may carry
+    /// one. Empty where none can stand.
+    pub(crate) splices: Vec<usize>,
 }
 
 /// Blocks or whole messages of one role.

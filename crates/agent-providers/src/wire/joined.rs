@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Body, Entry, EntryId, HistoryView, Rendered, SharedBuffers, StepRecord, Trim, Ttl};
+use agent_core::{Body, Entry, EntryId, HistoryView, Rendered, SharedBuffers, StepRecord, Trim};
 use bytes::Bytes;
 
 use super::form::{Cx, Form, Run};
@@ -93,7 +93,7 @@ impl<F: Form> Joined<F> {
     pub(super) fn push(
         &self,
         body: &mut Body,
-        marks: &[(Splice, Ttl)],
+        marks: &[(Splice, &'static [u8])],
         after: Vec<Run<F::Role>>,
         is_paused: bool,
     ) -> Option<F::Role> {
@@ -101,17 +101,17 @@ impl<F: Form> Joined<F> {
         let is_last = after.is_empty() && self.open.is_empty() && !is_paused;
         let ending = Some(()).filter(|()| is_last).and_then(|()| self.ending());
         let whole = joined - usize::from(ending.is_some());
-        for (splice, ttl) in marks.iter().filter(|(splice, _)| splice.buffer < whole) {
+        for (splice, marker) in marks.iter().filter(|(splice, _)| splice.buffer < whole) {
             body.push_shared(&self.buffers, from..splice.buffer);
             from = splice.buffer + 1;
             if let Some(buffer) = self.buffers.get(splice.buffer) {
-                push_marked::<F>(body, buffer, splice.at, *ttl);
+                push_marked(body, buffer, splice.at, marker);
             }
         }
         body.push_shared(&self.buffers, from..whole);
         if let Some((bytes, cut)) = ending {
             match marks.iter().find(|(splice, _)| splice.buffer == whole) {
-                Some((splice, ttl)) => push_marked::<F>(body, &bytes, splice.at - cut, *ttl),
+                Some((splice, marker)) => push_marked(body, &bytes, splice.at - cut, marker),
                 None => body.push(bytes),
             }
         }
@@ -120,7 +120,7 @@ impl<F: Form> Joined<F> {
         {
             body.push(Bytes::from_static(F::glue(last, Some(role))));
             match marks.iter().find(|(splice, _)| splice.buffer == open_buffer(joined, at)) {
-                Some((splice, ttl)) => push_marked::<F>(body, &bytes, splice.at, *ttl),
+                Some((splice, marker)) => push_marked(body, &bytes, splice.at, marker),
                 None => body.push(bytes),
             }
             last = Some(role);
@@ -288,8 +288,8 @@ fn settled<'r, F: Form + 'r>(
     all
 }
 
-fn push_marked<F: Form>(body: &mut Body, buffer: &Bytes, at: usize, ttl: Ttl) {
+fn push_marked(body: &mut Body, buffer: &Bytes, at: usize, marker: &'static [u8]) {
     body.push(buffer.slice(..at));
-    body.push(Bytes::from_static(F::marker(ttl)));
+    body.push(Bytes::from_static(marker));
     body.push(buffer.slice(at..));
 }

@@ -9,8 +9,10 @@ pub(super) struct Marks(Vec<(Spot, Ttl)>);
 /// Where a marker stands; the provider reads tools, then system, then messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spot {
-    Tools,
-    System,
+    /// Bytes of the list before the marker.
+    Tools(usize),
+    /// Bytes of the system prompt before the marker.
+    System(usize),
     Messages(Splice),
 }
 
@@ -25,7 +27,7 @@ pub(super) struct Splice {
 /// Why a marker cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmarkable {
-    /// The list is empty, or the entry is not shown.
+    /// The list is empty or shorter, or the entry is not shown.
     Nothing,
     /// All blocks of the entry are of kinds that may not carry one.
     NoBlock,
@@ -41,6 +43,7 @@ impl Marks {
     ) -> Self {
         let mut note = |why: String| diagnostics.push(Diagnostic { what: "marks".into(), why });
         let mut marks: Vec<(Spot, Ttl)> = Vec::new();
+        let follows = given.iter().any(|mark| mark.at != MarkPoint::Tools && find(mark.at).is_ok());
         for mark in given {
             match find(mark.at) {
                 Ok(spot) => match marks.iter_mut().find(|(known, _)| *known == spot) {
@@ -50,8 +53,8 @@ impl Marks {
                 Err(Unmarkable::Nothing) => {
                     note(format!("nothing to mark at {:?}; the marker was dropped", mark.at));
                 }
-                // Some formats mark no tools. A marker further on covers them as well.
-                Err(Unmarkable::NoBlock) if mark.at == MarkPoint::Tools && given.len() > 1 => {}
+                // The next marker behind the tools covers them.
+                Err(Unmarkable::NoBlock) if mark.at == MarkPoint::Tools && follows => {}
                 Err(Unmarkable::NoBlock) => {
                     note(format!("no block of {:?} can carry a marker; it was dropped", mark.at));
                 }
@@ -75,18 +78,35 @@ impl Marks {
         Self(marks)
     }
 
-    /// The marker at the head of the request.
-    pub(super) fn at(&self, spot: Spot) -> Option<Ttl> {
-        self.0.iter().find(|(known, _)| *known == spot).map(|(_, ttl)| *ttl)
+    /// The markers of one part of the request, in the order of its bytes, as `marker` writes them.
+    pub(super) fn of_part<P>(
+        &self,
+        part: impl Fn(Spot) -> Option<P>,
+        marker: impl Fn(Ttl) -> &'static [u8],
+    ) -> Vec<(P, &'static [u8])> {
+        self.0.iter().filter_map(|(spot, ttl)| Some((part(*spot)?, marker(*ttl)))).collect()
+    }
+}
+
+impl Spot {
+    pub(super) fn in_tools(self) -> Option<usize> {
+        if let Self::Tools(at) = self { Some(at) } else { None }
     }
 
-    /// The markers inside the messages.
-    pub(super) fn in_messages(&self) -> Vec<(Splice, Ttl)> {
-        let splices = self.0.iter().filter_map(|(spot, ttl)| match spot {
-            Spot::Messages(splice) => Some((*splice, *ttl)),
-            Spot::Tools | Spot::System => None,
-        });
-        splices.collect()
+    pub(super) fn in_system(self) -> Option<usize> {
+        if let Self::System(at) = self { Some(at) } else { None }
+    }
+
+    pub(super) fn in_messages(self) -> Option<Splice> {
+        if let Self::Messages(splice) = self { Some(splice) } else { None }
+    }
+}
+
+/// Anthropic's marker, which others take too.
+pub(super) fn cache_control(ttl: Ttl) -> &'static [u8] {
+    match ttl {
+        Ttl::OneHour => br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
+        Ttl::FiveMinutes | _ => br#","cache_control":{"type":"ephemeral"}"#,
     }
 }
 
@@ -98,3 +118,6 @@ fn most_of(cache: &CacheProfile) -> usize {
 }
 
 const MOST_MARKS: usize = 4;
+
+/// OpenAI's marker. Without a time of its own it lives as long as the request asks, by default for half an hour.
+pub(super) const BREAKPOINT: &[u8] = br#","prompt_cache_breakpoint":{"mode":"explicit"}"#;

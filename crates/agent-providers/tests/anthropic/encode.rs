@@ -26,8 +26,8 @@ fn a_whole_request() {
     let encoded = ask.fresh(&talk());
     assert_eq!(encoded.diagnostics, []);
     insta::assert_snapshot!(text(&encoded.request.body).replace("},{", "},\n{"), @r#"
-    {"model":"claude-sonnet-4-6","system":[{"type":"text","text":"Be brief."},
-    {"type":"text","text":"Be kind.","cache_control":{"type":"ephemeral","ttl":"1h"}}],"tools":[{"name":"look","description":"Looks.","input_schema":{"type":"object"}},
+    {"model":"claude-sonnet-4-6","system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral","ttl":"1h"}},
+    {"type":"text","text":"Be kind."}],"tools":[{"name":"look","description":"Looks.","input_schema":{"type":"object"}},
     {"name":"notes_add_e1253ccd","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":[{"type":"text","text":"go"}]},
     {"role":"assistant","content":[{"type":"text","text":"ok"},
     {"type":"tool_use","id":"a","name":"look","input":{}},

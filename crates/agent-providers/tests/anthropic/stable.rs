@@ -152,6 +152,30 @@ fn markers_are_counted_in_one_place() {
 }
 
 #[test]
+fn a_marker_stands_behind_the_system_block_it_names() {
+    let system: Vec<SystemBlock> =
+        ["Be brief.", "Be kind.", "Be bold."].into_iter().filter_map(SystemBlock::new).collect();
+    let marked = |blocks: &[usize]| {
+        let marks = blocks.iter().map(|at| Mark { at: MarkPoint::System(*at), ttl: Ttl::FiveMinutes });
+        let encoded = Ask { system: system.clone(), marks: marks.collect(), ..Ask::bare() }.fresh(&talk());
+        let sent = text(&encoded.request.body);
+        let list = sent.split_once(r#""system":["#).unwrap().1.split_once("],").unwrap().0.to_owned();
+        (
+            list.replace(r#"{"type":"text","text":"#, "")
+                .replace(r#","cache_control":{"type":"ephemeral"}}"#, "^"),
+            encoded.diagnostics,
+        )
+    };
+    let check = |blocks: &[usize], expect: &str| assert_eq!(marked(blocks), (expect.to_owned(), vec![]));
+    check(&[0], r#""Be brief."^,"Be kind."},"Be bold."}"#);
+    check(&[1], r#""Be brief."},"Be kind."^,"Be bold."}"#);
+    check(&[2, 0], r#""Be brief."^,"Be kind."},"Be bold."^"#);
+    let (sent, told) = marked(&[3]);
+    assert_eq!(sent, r#""Be brief."},"Be kind."},"Be bold."}"#);
+    assert_eq!(told[0].why, "nothing to mark at System(3); the marker was dropped");
+}
+
+#[test]
 fn no_marker_stands_on_thinking() {
     let seal = Seal::Redacted { provider: "anthropic".into(), data: "d".into() };
     let thought = AssistantPart::Reasoning(Reasoning { text: String::new(), seal: Some(seal) });
@@ -191,7 +215,7 @@ proptest! {
     fn marks_change_no_other_byte(
         kinds in proptest::collection::vec(0u8..4, 1..12),
         marked in proptest::collection::vec((0usize..12, any::<bool>()), 0..7),
-        head in any::<bool>(),
+        head in proptest::option::of(0usize..2),
     ) {
         let log = history(kinds.iter().enumerate().map(|(n, kind)| entry(*kind, n)).collect());
         let mut marks: Vec<Mark> = marked
@@ -201,8 +225,8 @@ proptest! {
                 ttl: if long { Ttl::OneHour } else { Ttl::FiveMinutes },
             })
             .collect();
-        if head {
-            marks.insert(0, Mark { at: MarkPoint::System(0), ttl: Ttl::OneHour });
+        if let Some(block) = head {
+            marks.insert(0, Mark { at: MarkPoint::System(block), ttl: Ttl::OneHour });
             marks.insert(0, Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour });
         }
         let mut used = encoder();

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    AssistantPart, AssistantText, CacheProfile, CallId, Encoded, Encoder, Entry, History, Mark, MarkPoint,
-    ModelProfile, ModelRequest, Note, NoteKind, ProviderData, RawJson, Reasoning, RequestSettings, Response,
-    Seal, StepRecord, SystemBlock, Text, ToolCall, ToolCard, ToolChoice, ToolInput, ToolOutput, ToolResult,
-    Ttl, UserMessage,
+    AssistantPart, AssistantText, CacheProfile, CallId, Encoded, Encoder, Entry, EntryId, History, Mark,
+    MarkPoint, ModelProfile, ModelRequest, Note, NoteKind, ProviderData, RawJson, Reasoning, RequestSettings,
+    Response, Seal, StepRecord, SystemBlock, Text, ToolCall, ToolCard, ToolChoice, ToolInput, ToolOutput,
+    ToolResult, Ttl, UserMessage,
 };
+use agent_providers::openai_chat::Quirks;
 use agent_providers::{Dialect, ToolNames, WireFormat, encoder};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -27,8 +28,11 @@ struct Ask {
 
 impl Ask {
     fn of(dice: &mut Dice) -> Self {
-        let system = ["Be brief.", "Be kind."].into_iter().take(dice.roll(3)).filter_map(SystemBlock::new);
-        let system = system.collect();
+        let system: Vec<SystemBlock> = ["Be brief.", "Be kind.", "Be bold."]
+            .into_iter()
+            .take(dice.roll(4))
+            .filter_map(SystemBlock::new)
+            .collect();
         let tools = if dice.coin() { cards() } else { Vec::new() };
         let choice = match dice.roll(4) {
             0 => ToolChoice::Auto,
@@ -37,8 +41,12 @@ impl Ask {
             _ => ToolChoice::Tool("notes.add".into()),
         };
         let mark = |at| Mark { at, ttl: Ttl::FiveMinutes };
-        let marks =
-            if dice.coin() { vec![mark(MarkPoint::Tools), mark(MarkPoint::System(0))] } else { Vec::new() };
+        let blocks = (0..system.len()).map(MarkPoint::System);
+        let marks = if dice.coin() {
+            std::iter::once(MarkPoint::Tools).chain(blocks).map(mark).collect()
+        } else {
+            Vec::new()
+        };
         Self { system, tools, choice, reminders: dice.roll(3), marks }
     }
 
@@ -78,6 +86,17 @@ fn profile(dialect: &Dialect, vision: bool) -> ModelProfile {
         ..ModelProfile::conservative(dialect.provider.clone(), "model-1")
     }
 }
+
+/// Every format, and a service that has Anthropic's markers in the format of OpenAI.
+fn dialects() -> Vec<Dialect> {
+    let provider = "openrouter";
+    let routed =
+        Dialect { quirks: Quirks::of(provider), provider: provider.into(), ..WireFormat::OpenAiChat.into() };
+    WireFormat::ALL.map(Dialect::from).into_iter().chain([routed]).collect()
+}
+
+const MARKERS: [&str; 2] =
+    [r#","cache_control":{"type":"ephemeral"}"#, r#","prompt_cache_breakpoint":{"mode":"explicit"}"#];
 
 fn fresh(format: WireFormat, vision: bool) -> Box<dyn Encoder> {
     let dialect = Dialect::from(format);
@@ -184,6 +203,41 @@ proptest! {
             let body = body(&encoded);
             let verdict = rules(format).check(&body);
             prop_assert_eq!(verdict, Ok(()), "{:?}: {}", format, body);
+        }
+    }
+
+    /// A marker behind any system block, the tools or an entry adds its own bytes and changes no other; what cannot be
+    /// marked is told.
+    #[test]
+    fn moving_marks_changes_no_other_byte(
+        bytes in proptest::collection::vec(any::<u8>(), 0..160),
+        tools in any::<bool>(),
+        blocks in proptest::collection::btree_set(0_usize..5, 0..4),
+        entries in proptest::collection::btree_set(0_usize..12, 0..3),
+    ) {
+        let blocks = blocks.iter().map(|at| MarkPoint::System(*at));
+        let entries = entries.iter().map(|at| MarkPoint::Entry(EntryId::at(*at)));
+        let points = tools.then_some(MarkPoint::Tools).into_iter().chain(blocks).chain(entries);
+        let marks: Vec<Mark> = points.map(|at| Mark { at, ttl: Ttl::FiveMinutes }).collect();
+        for dialect in dialects() {
+            let mut dice = Dice::new(bytes.clone());
+            let plain = Ask { marks: Vec::new(), ..Ask::of(&mut dice) };
+            let log = history(&mut dice, &dialect.provider, true);
+            let fresh = || encoder(&dialect, profile(&dialect, true), ToolNames::default());
+            let mut used = fresh();
+            let without = body(&plain.encode(&mut *used, &log, true));
+            let marked = Ask { marks: marks.clone(), ..plain };
+            let encoded = marked.encode(&mut *used, &log, true);
+            let with = body(&encoded);
+            prop_assert_eq!(&with, &body(&marked.encode(&mut *fresh(), &log, true)), "{:?}", dialect);
+            let sent: usize = MARKERS.iter().map(|marker| with.matches(marker).count()).sum();
+            let told = encoded.diagnostics.iter().filter(|told| told.what == "marks").count();
+            // All that are too many are told of at once; tools that take none are covered by what follows.
+            let covered = usize::from(tools && sent > 0);
+            let least = marks.len().min(4).saturating_sub(covered);
+            prop_assert!(sent <= 4 && sent + told >= least, "{sent} and {told} of {marks:?}");
+            let stripped = MARKERS.iter().fold(with, |body, marker| body.replace(marker, ""));
+            prop_assert_eq!(stripped, without, "{:?}", dialect);
         }
     }
 

@@ -9,6 +9,10 @@ use agent_core::{
 use agent_providers::openai_chat::Quirks;
 use agent_providers::{Dialect, ToolNames, WireFormat};
 
+/// A model that takes markers.
+pub(super) const MARKED: CacheProfile =
+    CacheProfile::Marked { max_marks: 4, min_tokens: 0, lookback: 20, collapse_runs: true };
+
 /// Everything of a request but the conversation.
 pub(super) struct Ask {
     pub(super) provider: &'static str,
@@ -24,14 +28,16 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// A request with nothing around the conversation.
+    /// A request with nothing around the conversation. The model takes markers, but for those of OpenAI, where most
+    /// take none.
     pub(super) fn bare(provider: &'static str) -> Self {
+        let cache = if provider == "openai-chat" { CacheProfile::Automatic } else { MARKED };
         let profile = ModelProfile {
             known: true,
             vision: true,
             forced_tool_choice: true,
             max_output: 64_000,
-            cache: CacheProfile::Marked { max_marks: 4, min_tokens: 0, lookback: 20, collapse_runs: true },
+            cache,
             ..ModelProfile::conservative(provider, "oolong-2")
         };
         Self {

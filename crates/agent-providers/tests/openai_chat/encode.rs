@@ -6,9 +6,9 @@ use agent_core::{
     ToolOutput, Ttl, UserMessage, UserPart,
 };
 use agent_providers::openai_chat::{CallIds, Quirks, SystemRole};
-use agent_providers::{Dialect, WireFormat, import_request};
+use agent_providers::{Catalog, Dialect, WireFormat, import_request};
 
-use super::ask::{Ask, call, data, history, item, messages, note, step, talk, thought, user, words};
+use super::ask::{Ask, MARKED, call, data, history, item, messages, note, step, talk, thought, user, words};
 use super::decode::response;
 
 fn lines(text: &str) -> String {
@@ -109,16 +109,50 @@ fn markers_stand_on_parts_where_the_provider_takes_them() {
         mark(MarkPoint::Entry(EntryId::at(1))),
         mark(MarkPoint::Entry(EntryId::at(3))),
     ];
-    let ask = Ask { marks: marks.clone(), ..Ask::full("openrouter") };
-    let sent = ask.text(&talk());
-    assert_eq!(sent.matches(r#","cache_control":{"type":"ephemeral"}}]"#).count(), 3, "{sent}");
-    let plain = Ask { marks: vec![], ..Ask::full("openrouter") }.text(&talk());
-    assert_eq!(sent.replace(r#","cache_control":{"type":"ephemeral"}"#, ""), plain);
+    let check = |provider: &'static str, marker: &str| {
+        let full = || {
+            let ask = Ask::full(provider);
+            Ask { profile: ModelProfile { cache: MARKED, ..ask.profile.clone() }, ..ask }
+        };
+        let sent = Ask { marks: marks.clone(), ..full() }.text(&talk());
+        let system = format!(r#""text":"Be brief."{marker}}},{{"type":"text","text":"Be kind."}}]"#);
+        assert!(sent.contains(&system), "{sent}");
+        assert_eq!(sent.matches(&format!("{marker}}}]")).count(), 2, "{sent}");
+        assert_eq!(sent.replace(marker, ""), full().text(&talk()));
+    };
+    check("openrouter", r#","cache_control":{"type":"ephemeral"}"#);
+    check("openai-chat", r#","prompt_cache_breakpoint":{"mode":"explicit"}"#);
     let (sent, notes) = Ask { marks, ..Ask::full("groq") }.told(&talk());
     assert!(!sent.contains("cache_control") && notes.len() == 3, "{notes:?}");
     let profile = ModelProfile { cache: CacheProfile::Automatic, ..Ask::bare("openrouter").profile };
     let ask = Ask { marks: vec![mark(MarkPoint::System(0))], profile, ..Ask::full("openrouter") };
     assert!(!ask.told(&talk()).0.contains("cache_control"));
+}
+
+#[test]
+fn breakpoints_and_the_lists_they_need_are_sent_only_to_models_that_know_them() {
+    let sent = |model: &str| {
+        let profile = Catalog::builtin().profile("openai-chat", model);
+        let marks = vec![Mark { at: MarkPoint::Entry(EntryId::at(0)), ttl: Ttl::OneHour }];
+        let (sent, told) =
+            Ask { profile, marks, ..Ask::bare("openai-chat") }.told(&history(vec![user("go")]));
+        (
+            sent.split_once(r#""messages":"#).unwrap().1.split_once(r#","stream""#).unwrap().0.to_owned(),
+            told.len(),
+        )
+    };
+    let list = r#"[{"role":"user","content":[{"type":"text","text":"go","prompt_cache_breakpoint":{"mode":"explicit"}}]}]"#;
+    let plain = r#"[{"role":"user","content":"go"}]"#;
+    for (model, expect) in [
+        ("gpt-5.6-sol", (list, 0)),
+        ("gpt-6-luna", (list, 0)),
+        ("gpt-6.1-sol-2026-10-01", (list, 0)),
+        ("gpt-5.5", (plain, 1)),
+        ("gpt-4o", (plain, 1)),
+    ] {
+        let (words, told) = sent(model);
+        assert_eq!((words.as_str(), told), expect, "{model}");
+    }
 }
 
 #[test]

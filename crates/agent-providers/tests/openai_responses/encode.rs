@@ -354,8 +354,8 @@ fn markers_stand_on_parts_of_the_content() {
     assert_eq!(encoded.diagnostics, []);
     let sent = input(&text(&encoded.request.body));
     insta::assert_snapshot!(sent.replace("},{", "},\n{"), @r#"
-    [{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."},
-    {"type":"input_text","text":"Be kind.","prompt_cache_breakpoint":{"mode":"explicit"}}]},
+    [{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief.","prompt_cache_breakpoint":{"mode":"explicit"}},
+    {"type":"input_text","text":"Be kind."}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
     {"type":"message","role":"assistant","content":"ok"},
     {"type":"function_call","call_id":"a","name":"look","arguments":"{}"},
@@ -369,7 +369,16 @@ fn markers_stand_on_parts_of_the_content() {
     let without = sent.replace(r#","prompt_cache_breakpoint":{"mode":"explicit"}"#, "");
     assert_eq!(input(&text(&plain.request.body)), without, "a marker changes no byte but its own");
     let tools = Ask { marks: vec![mark(MarkPoint::Tools)], ..Ask::default() };
-    assert_eq!(tools.encode(&mut *encoder_of(marked), &talk()).diagnostics.len(), 1);
+    assert_eq!(tools.encode(&mut *encoder_of(marked.clone()), &talk()).diagnostics.len(), 1);
+    let covered = Ask { marks: vec![mark(MarkPoint::Tools), mark(MarkPoint::System(0))], ..Ask::default() };
+    assert_eq!(covered.encode(&mut *encoder_of(marked.clone()), &talk()).diagnostics, []);
+    for (block, expect) in [(0, r#"brief.","prompt"#), (1, r#"kind.","prompt"#), (2, "")] {
+        let one = Ask { marks: vec![mark(MarkPoint::System(block))], ..Ask::default() };
+        let encoded = one.encode(&mut *encoder_of(marked.clone()), &talk());
+        let sent = text(&encoded.request.body);
+        assert!(sent.contains(expect) && sent.contains("breakpoint") != expect.is_empty(), "{sent}");
+        assert_eq!(encoded.diagnostics.is_empty(), !expect.is_empty());
+    }
     let unmarked = ask.fresh(&talk());
     assert!(!text(&unmarked.request.body).contains("prompt_cache_breakpoint"));
 }

@@ -10,6 +10,7 @@ use super::segment::{Blocks, Needs, Renderer, Role, follow_uses, is_compaction, 
 use super::settings::{betas, tail};
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
+use crate::wire::marks::cache_control;
 use crate::wire::schema::Rules;
 use crate::wire::tail::Tail;
 
@@ -34,10 +35,16 @@ impl Form for MessagesForm {
     }
 
     fn system(&self, blocks: &[SystemBlock], _cx: &mut Cx<'_>) -> Head {
-        list(br#""system":["#, blocks, |out, block| {
-            out.extend_from_slice(br#"{"type":"text","text":"#);
-            write(out, block.text());
-        })
+        let (mut bytes, mut splices) = (br#""system":["#.to_vec(), Vec::new());
+        for (at, block) in blocks.iter().enumerate() {
+            bytes.extend_from_slice(if at > 0 { b"," } else { b"" });
+            bytes.extend_from_slice(br#"{"type":"text","text":"#);
+            write(&mut bytes, block.text());
+            splices.push(bytes.len());
+            bytes.push(b'}');
+        }
+        bytes.extend_from_slice(b"],");
+        Head { bytes, splices }
     }
 
     fn tools(&self, tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
@@ -119,11 +126,8 @@ impl Form for MessagesForm {
         matches!(role, Role::Assistant | Role::Compacted)
     }
 
-    fn marker(ttl: Ttl) -> &'static [u8] {
-        match ttl {
-            Ttl::OneHour => br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
-            Ttl::FiveMinutes | _ => br#","cache_control":{"type":"ephemeral"}"#,
-        }
+    fn marker(&self, ttl: Ttl) -> &'static [u8] {
+        cache_control(ttl)
     }
 
     fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {
@@ -142,21 +146,6 @@ impl Form for MessagesForm {
     fn end(&self, stream: bool) -> &'static [u8] {
         if stream { br#","stream":true}"# } else { br#","stream":false}"# }
     }
-}
-
-/// A list of objects as a field; `write` writes one without its closing brace. The last one may carry a marker.
-fn list<T>(open: &[u8], items: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) -> Head {
-    let mut bytes = open.to_vec();
-    for (at, item) in items.iter().enumerate() {
-        if at > 0 {
-            bytes.push(b',');
-        }
-        write(&mut bytes, item);
-        bytes.push(b'}');
-    }
-    let splice = bytes.len() - 1;
-    bytes.extend_from_slice(b"],");
-    Head { bytes, splice: Some(splice) }
 }
 
 /// The beginning of words without anything attached.

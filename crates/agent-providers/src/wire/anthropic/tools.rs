@@ -26,7 +26,7 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
         return Head::default();
     }
     bytes.extend_from_slice(b"],");
-    Head { bytes, splice }
+    Head { bytes, splices: splice.into_iter().collect() }
 }
 
 /// The fields of an entry; `None` for a tool that this provider cannot be told of.

@@ -30,7 +30,7 @@ impl Form for GenerateForm {
         let parts: Vec<String> =
             blocks.iter().map(|block| format!("{{\"text\":{}}}", quoted(block.text()))).collect();
         let bytes = format!("\"systemInstruction\":{{\"parts\":[{}]}},", parts.join(",")).into_bytes();
-        Head { bytes, splice: None }
+        Head { bytes, splices: Vec::new() }
     }
 
     fn tools(&self, cards: &[ToolCard], cx: &mut Cx<'_>) -> Head {
@@ -67,7 +67,7 @@ impl Form for GenerateForm {
     }
 
     /// No block takes a marker: the provider caches by itself, or what was stored under a name (`cachedContent`).
-    fn marker(_: Ttl) -> &'static [u8] {
+    fn marker(&self, _: Ttl) -> &'static [u8] {
         b""
     }
 

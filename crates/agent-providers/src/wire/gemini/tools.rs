@@ -24,7 +24,7 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
     if hosted.is_empty() {
         return Head::default();
     }
-    Head { bytes: format!("\"tools\":[{}],", hosted.join(",")).into_bytes(), splice: None }
+    Head { bytes: format!("\"tools\":[{}],", hosted.join(",")).into_bytes(), splices: Vec::new() }
 }
 
 fn function(card: &ToolCard, cx: &mut Cx<'_>) -> Option<String> {

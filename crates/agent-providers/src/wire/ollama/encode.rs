@@ -28,7 +28,7 @@ impl Form for ChatForm {
     fn system(&self, blocks: &[SystemBlock], _cx: &mut Cx<'_>) -> Head {
         let words: Vec<&str> = blocks.iter().map(SystemBlock::text).collect();
         let json = format!("{{\"role\":\"system\",\"content\":{}}}", quoted(&words.join("\n\n")));
-        Head { bytes: json.into_bytes(), splice: None }
+        Head { bytes: json.into_bytes(), splices: Vec::new() }
     }
 
     fn tools(&self, cards: &[ToolCard], cx: &mut Cx<'_>) -> Head {
@@ -45,7 +45,7 @@ impl Form for ChatForm {
         if tools.is_empty() {
             return Head::default();
         }
-        Head { bytes: format!("\"tools\":[{}],", tools.join(",")).into_bytes(), splice: None }
+        Head { bytes: format!("\"tools\":[{}],", tools.join(",")).into_bytes(), splices: Vec::new() }
     }
 
     fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
@@ -70,7 +70,7 @@ impl Form for ChatForm {
     }
 
     /// Nothing is marked: the server keeps the last prompt by itself.
-    fn marker(_: Ttl) -> &'static [u8] {
+    fn marker(&self, _: Ttl) -> &'static [u8] {
         b""
     }
 

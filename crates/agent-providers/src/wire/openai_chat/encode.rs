@@ -2,16 +2,19 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Encoder, ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl};
+use agent_core::{
+    CacheProfile, Encoder, ModelProfile, ModelRequest, Note, Rendered, SystemBlock, ToolCard, Ttl,
+};
 
 use super::ids::Ids;
-use super::quirks::{Quirks, SystemRole};
+use super::quirks::{CacheMarker, Quirks, SystemRole};
 use super::segment::{Content, Renderer, Role};
 use super::settings;
 use crate::names::ToolNames;
 use crate::wire::encoder::SessionEncoder;
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::{Fields, quoted, replaced, write};
+use crate::wire::marks::{BREAKPOINT, cache_control};
 use crate::wire::schema::{Rules, sendable};
 use crate::wire::tail::Tail;
 
@@ -24,7 +27,13 @@ pub(crate) struct ChatForm {
 
 /// An encoder for one session with a provider.
 pub(crate) fn encoder(quirks: &Quirks, profile: ModelProfile, names: ToolNames) -> Box<dyn Encoder> {
-    let (quirks, ids) = (quirks.clone(), Ids::new(quirks.call_ids));
+    let mut quirks = quirks.clone();
+    let is_marked = matches!(profile.cache, CacheProfile::Marked { .. });
+    if !is_marked && quirks.cache_marker == CacheMarker::PromptCacheBreakpoint {
+        // Models that know no breakpoints refuse a request with one, and get their words as plain strings.
+        quirks.cache_marker = CacheMarker::None;
+    }
+    let ids = Ids::new(quirks.call_ids);
     Box::new(SessionEncoder::new(ChatForm { quirks, ids }, profile, names))
 }
 
@@ -56,9 +65,9 @@ impl Form for ChatForm {
         let mut content = Content::default();
         blocks.iter().for_each(|block| content.text(block.text()));
         let mut bytes = format!(r#"{{"role":"{role}","content":"#).into_bytes();
-        let splice = content.write(&mut bytes, &self.quirks);
+        let splices = content.write(&mut bytes, &self.quirks);
         bytes.push(b'}');
-        Head { bytes, splice }
+        Head { bytes, splices }
     }
 
     fn tools(&self, tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
@@ -66,7 +75,7 @@ impl Form for ChatForm {
         if entries.is_empty() {
             return Head::default();
         }
-        Head { bytes: format!(r#""tools":[{}],"#, entries.join(",")).into_bytes(), splice: None }
+        Head { bytes: format!(r#""tools":[{}],"#, entries.join(",")).into_bytes(), splices: Vec::new() }
     }
 
     fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
@@ -96,10 +105,11 @@ impl Form for ChatForm {
         matches!(role, Role::Assistant | Role::AssistantAlone)
     }
 
-    fn marker(ttl: Ttl) -> &'static [u8] {
-        match ttl {
-            Ttl::OneHour => br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
-            Ttl::FiveMinutes | _ => br#","cache_control":{"type":"ephemeral"}"#,
+    fn marker(&self, ttl: Ttl) -> &'static [u8] {
+        match (self.quirks.cache_marker, ttl) {
+            (CacheMarker::None, _) => b"",
+            (CacheMarker::PromptCacheBreakpoint, _) => BREAKPOINT,
+            (CacheMarker::CacheControl, ttl) => cache_control(ttl),
         }
     }
 

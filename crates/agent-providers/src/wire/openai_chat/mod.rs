@@ -15,8 +15,8 @@ mod thought;
 mod usage;
 
 pub use quirks::{
-    CallIds, DocumentPart, EffortField, LimitField, NoContent, Quirks, ReasoningBack, SeedField, SystemRole,
-    ThinkingField, TierWords, ToolChoiceWords,
+    CacheMarker, CallIds, DocumentPart, EffortField, LimitField, NoContent, Quirks, ReasoningBack, SeedField,
+    SystemRole, ThinkingField, TierWords, ToolChoiceWords,
 };
 
 /// The format's name.

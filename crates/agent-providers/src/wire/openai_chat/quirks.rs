@@ -58,8 +58,8 @@ pub struct Quirks {
     pub parallel_tool_calls: bool,
     /// Whether `strict` is taken in a tool; else it is left out of what the card tells this provider.
     pub strict_tools: bool,
-    /// Whether content parts may carry `cache_control`. Contents are then always lists.
-    pub cache_control: bool,
+    /// What marks a content part as the end of a cached prefix. With a marker, contents are always lists.
+    pub cache_marker: CacheMarker,
     /// Whether `prefix` marks an assistant message at the end of a request, which the model goes on with.
     pub prefix: bool,
     /// Whether an assistant message has a field `refusal`; else the words of one stand in the content.
@@ -176,6 +176,21 @@ pub enum EffortField {
     TemplateKwargs,
 }
 
+/// Marker of a cached prefix.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheMarker {
+    /// There is none.
+    #[default]
+    None,
+    /// `"cache_control":{"type":"ephemeral"}`, with `"ttl":"1h"` for an hour.
+    CacheControl,
+    /// `"prompt_cache_breakpoint":{"mode":"explicit"}`, sent only to models whose profile says that they are marked
+    /// ([`agent_core::CacheProfile::Marked`]): older ones refuse it.
+    PromptCacheBreakpoint,
+}
+
 /// Grammar of call ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -283,6 +298,11 @@ impl Quirks {
         }
     }
 
+    /// Whether content parts may carry a cache marker.
+    pub(super) fn takes_markers(&self) -> bool {
+        self.cache_marker != CacheMarker::None
+    }
+
     fn openai() -> Self {
         Self {
             limit: LimitField::MaxCompletionTokens,
@@ -293,6 +313,7 @@ impl Quirks {
             stream_usage: true,
             parallel_tool_calls: true,
             strict_tools: true,
+            cache_marker: CacheMarker::PromptCacheBreakpoint,
             refusal: true,
             images: true,
             documents: DocumentPart::File,
@@ -361,7 +382,7 @@ impl Quirks {
             efforts: up_to_xhigh(),
             parallel_tool_calls: true,
             strict_tools: true,
-            cache_control: true,
+            cache_marker: CacheMarker::CacheControl,
             refusal: true,
             images: true,
             documents: DocumentPart::FileOrUrl,

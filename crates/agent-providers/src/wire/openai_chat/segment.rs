@@ -81,12 +81,12 @@ impl Renderer<'_, '_> {
     fn user(&mut self, content: Content) -> Run<Role> {
         let content = content.or_placeholder();
         if self.quirks.join_user {
-            let (bytes, splice) = content.items();
-            let splice = splice.filter(|_| self.quirks.cache_control);
+            let (bytes, splices) = content.items();
+            let splice = splices.last().copied().filter(|_| self.quirks.takes_markers());
             return Run { role: Role::UserParts, bytes: Bytes::from(bytes), splice };
         }
         let mut out = br#"{"role":"user","content":"#.to_vec();
-        let splice = content.write(&mut out, self.quirks);
+        let splice = content.write(&mut out, self.quirks).last().copied();
         out.push(b'}');
         Run { role: Role::User, bytes: Bytes::from(out), splice }
     }
@@ -201,7 +201,7 @@ impl Renderer<'_, '_> {
             out.extend_from_slice(br#"{"role":"tool","tool_call_id":"#);
             out.extend_from_slice(quoted(&self.ids.wire(result.call.as_str())).as_bytes());
             out.extend_from_slice(br#","content":"#);
-            splice = content.or_placeholder().write(&mut out, self.quirks).or(splice);
+            splice = content.or_placeholder().write(&mut out, self.quirks).last().copied().or(splice);
             out.push(b'}');
         }
         let mut runs = vec![Run { role: Role::Tool, bytes: Bytes::from(out), splice }];
@@ -305,29 +305,33 @@ impl Content {
         self
     }
 
-    /// The parts without the list around them, and where a marker goes.
-    fn items(&self) -> (Vec<u8>, Option<usize>) {
-        let items: Vec<&str> = self.parts.iter().map(|part| part.json.as_str()).collect();
-        let bytes = items.join(",").into_bytes();
-        let splice = bytes.len().checked_sub(1);
-        (bytes, splice)
+    /// The parts without the list around them, and where a marker behind each goes.
+    fn items(&self) -> (Vec<u8>, Vec<usize>) {
+        let (mut bytes, mut splices) = (Vec::new(), Vec::new());
+        for part in &self.parts {
+            bytes.extend_from_slice(if bytes.is_empty() { b"" } else { b"," });
+            bytes.extend_from_slice(part.json.as_bytes());
+            splices.push(bytes.len() - 1);
+        }
+        (bytes, splices)
     }
 
-    /// A text where that will do, else a list of parts; gives where a marker goes.
-    pub(super) fn write(&self, out: &mut Vec<u8>, quirks: &Quirks) -> Option<usize> {
+    /// A text where that will do, else a list of parts; gives where a marker behind each goes, if one can.
+    pub(super) fn write(&self, out: &mut Vec<u8>, quirks: &Quirks) -> Vec<usize> {
         let words: Option<Vec<&str>> = self.parts.iter().map(|part| part.text.as_deref()).collect();
-        match words.filter(|words| !quirks.cache_control && (!quirks.text_lists || words.len() == 1)) {
+        match words.filter(|words| !quirks.takes_markers() && (!quirks.text_lists || words.len() == 1)) {
             Some(words) => {
                 out.extend_from_slice(quoted(&words.join("\n\n")).as_bytes());
-                None
+                Vec::new()
             }
             None => {
                 out.push(b'[');
-                let (items, splice) = self.items();
+                let (items, splices) = self.items();
                 let at = out.len();
                 out.extend_from_slice(&items);
                 out.push(b']');
-                splice.filter(|_| quirks.cache_control).map(|splice| at + splice)
+                let sent = splices.into_iter().filter(|_| quirks.takes_markers());
+                sent.map(|splice| at + splice).collect()
             }
         }
     }
@@ -355,7 +359,7 @@ impl Said {
         match quirks.no_content {
             _ if !self.content.parts.is_empty() => {
                 out.extend_from_slice(br#","content":"#);
-                splice = self.content.write(&mut out, quirks);
+                splice = self.content.write(&mut out, quirks).last().copied();
             }
             NoContent::Null => out.extend_from_slice(br#","content":null"#),
             NoContent::Empty => out.extend_from_slice(br#","content":"""#),

@@ -9,7 +9,8 @@ use crate::wire::json::quoted;
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     bytes: Vec<u8>,
-    splice: Option<usize>,
+    /// Where a marker behind each part goes.
+    splices: Vec<usize>,
 }
 
 impl Parts {
@@ -26,32 +27,32 @@ impl Parts {
             self.bytes.push(b',');
         }
         self.bytes.extend_from_slice(part.as_bytes());
-        self.splice = Some(self.bytes.len() - 1);
+        self.splices.push(self.bytes.len() - 1);
     }
 
-    /// Appends the parts as a list; gives where a marker goes.
-    pub(super) fn append_to(mut self, out: &mut Vec<u8>) -> Option<usize> {
+    /// Appends the parts as a list; gives where a marker behind each goes.
+    pub(super) fn append_to(mut self, out: &mut Vec<u8>) -> Vec<usize> {
         if self.bytes.is_empty() {
             self.text(NO_CONTENT);
         }
         out.push(b'[');
-        let splice = self.splice.map(|at| out.len() + at);
+        let splices = self.splices.iter().map(|at| out.len() + at).collect();
         out.extend_from_slice(&self.bytes);
         out.push(b']');
-        splice
+        splices
     }
 
-    /// The parts as a message of a role, and where a marker goes.
-    pub(super) fn into_item(self, role: &str) -> (Vec<u8>, Option<usize>) {
+    /// The parts as a message of a role, and where a marker behind each goes.
+    pub(super) fn into_item(self, role: &str) -> (Vec<u8>, Vec<usize>) {
         let mut out = format!(r#"{{"type":"message","role":"{role}","content":"#).into_bytes();
-        let splice = self.append_to(&mut out);
+        let splices = self.append_to(&mut out);
         out.push(b'}');
-        (out, splice)
+        (out, splices)
     }
 }
 
-/// A message of words that is not the model's, and where a marker goes.
-pub(super) fn input_item<'t>(role: &str, texts: impl Iterator<Item = &'t str>) -> (Vec<u8>, Option<usize>) {
+/// A message of words that is not the model's, and where a marker behind each text goes.
+pub(super) fn input_item<'t>(role: &str, texts: impl Iterator<Item = &'t str>) -> (Vec<u8>, Vec<usize>) {
     let mut parts = Parts::default();
     texts.for_each(|text| parts.text(text));
     parts.into_item(role)

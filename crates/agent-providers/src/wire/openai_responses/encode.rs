@@ -8,6 +8,7 @@ use super::settings::tail;
 use super::tools;
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
+use crate::wire::marks::BREAKPOINT;
 use crate::wire::schema::Rules;
 use crate::wire::tail::Tail;
 
@@ -31,12 +32,12 @@ impl Form for ResponsesForm {
 
     fn system(&self, blocks: &[SystemBlock], cx: &mut Cx<'_>) -> Head {
         let texts = blocks.iter().map(SystemBlock::text);
-        let (bytes, splice) = input_item(system_role(cx.profile), texts);
-        Head { bytes, splice }
+        let (bytes, splices) = input_item(system_role(cx.profile), texts);
+        Head { bytes, splices }
     }
 
     fn tools(&self, cards: &[ToolCard], cx: &mut Cx<'_>) -> Head {
-        Head { bytes: tools::list(cards, cx), splice: None }
+        Head { bytes: tools::list(cards, cx), splices: Vec::new() }
     }
 
     fn runs(&self, piece: Rendered<'_>, cx: &mut Cx<'_>) -> Vec<Run<Role>> {
@@ -59,9 +60,8 @@ impl Form for ResponsesForm {
         role == Role::Model
     }
 
-    fn marker(_ttl: Ttl) -> &'static [u8] {
-        // How long it lasts is said once, for the whole request.
-        br#","prompt_cache_breakpoint":{"mode":"explicit"}"#
+    fn marker(&self, _ttl: Ttl) -> &'static [u8] {
+        BREAKPOINT
     }
 
     fn tail(&self, request: &ModelRequest<'_>, cx: &mut Cx<'_>) -> Tail {

@@ -44,6 +44,13 @@ enum Output {
     Words(String),
 }
 
+impl Run<Role> {
+    /// An item that is not the model's, marked behind its last part.
+    fn of((bytes, splices): (Vec<u8>, Vec<usize>)) -> Self {
+        Self { role: Role::Other, bytes: Bytes::from(bytes), splice: splices.last().copied() }
+    }
+}
+
 impl Renderer<'_, '_> {
     pub(super) fn runs(&mut self, piece: Rendered<'_>) -> Vec<Run<Role>> {
         piece.messages().flat_map(|message| self.message(message)).collect()
@@ -53,8 +60,7 @@ impl Renderer<'_, '_> {
     pub(super) fn note<'t>(&mut self, texts: impl Iterator<Item = &'t str>) -> Vec<Run<Role>> {
         let may = self.cx.profile.mid_conversation_system;
         let role = if may { system_role(self.cx.profile) } else { USER };
-        let (bytes, splice) = input_item(role, texts);
-        vec![Run { role: Role::Other, bytes: Bytes::from(bytes), splice }]
+        vec![Run::of(input_item(role, texts))]
     }
 
     fn message(&mut self, message: Message<'_>) -> Vec<Run<Role>> {
@@ -69,8 +75,7 @@ impl Renderer<'_, '_> {
                         _ => self.cx.no_form("message.part"),
                     }
                 }
-                let (bytes, splice) = parts.into_item(USER);
-                vec![Run { role: Role::Other, bytes: Bytes::from(bytes), splice }]
+                vec![Run::of(parts.into_item(USER))]
             }
             Message::Note(words) => self.note([words].into_iter()),
             Message::Summary(words) => {
@@ -142,7 +147,7 @@ impl Renderer<'_, '_> {
         write(&mut out, wire_id_within(result.call.as_str(), LONGEST_CALL_ID).as_ref());
         out.extend_from_slice(br#","output":"#);
         let splice = match self.output(&result.output, trim.clip_results) {
-            Output::Parts(parts) => parts.append_to(&mut out),
+            Output::Parts(parts) => parts.append_to(&mut out).last().copied(),
             Output::Words(words) => {
                 write(&mut out, &words);
                 None

@@ -182,7 +182,8 @@ impl Importer<'_> {
 
     /// A part that our types do not say wholly, as it is; a cache marker is none of it.
     fn kept(&mut self, kind: String, raw: &RawValue) -> Option<UserPart> {
-        let raw = self.sound(&without(raw.get(), "cache_control"));
+        let raw = MARKERS.iter().fold(raw.get().to_owned(), |raw, marker| without(&raw, marker).into_owned());
+        let raw = self.sound(&raw);
         let raw =
             RawJson::parse(raw).map_err(|error| self.leave_out(&format!("a part cannot be kept ({error})")));
         Some(UserPart::Provider(ProviderPart {
@@ -269,6 +270,9 @@ fn words(part: &UserPart) -> Option<&str> {
         UserPart::File(_) | UserPart::Provider(_) | _ => None,
     }
 }
+
+/// Where a request is marked is decided when it is made.
+const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 #[cfg(test)]
 mod tests {
@@ -451,14 +455,18 @@ mod tests {
 
     #[test]
     fn what_our_types_do_not_have_is_kept_for_its_provider() {
-        let said = r#"{"role":"user","content":[{"type":"hologram","n":1.0,"cache_control":{}}]}"#;
-        let imported = talk(said);
-        let entry = serde_json::to_string(&imported.history.entries()[0]).unwrap();
-        assert_eq!(
-            entry,
-            r#"{"user":[{"provider":{"provider":"openai-chat","kind":"hologram","raw":{"type":"hologram","n":1.0}}}]}"#
-        );
-        assert_eq!(imported.diagnostics, []);
+        for marker in MARKERS {
+            let said = format!(
+                r#"{{"role":"user","content":[{{"type":"hologram","n":1.0,"{marker}":{{"mode":"explicit"}}}}]}}"#
+            );
+            let imported = talk(&said);
+            let entry = serde_json::to_string(&imported.history.entries()[0]).unwrap();
+            assert_eq!(
+                entry,
+                r#"{"user":[{"provider":{"provider":"openai-chat","kind":"hologram","raw":{"type":"hologram","n":1.0}}}]}"#
+            );
+            assert_eq!(imported.diagnostics, []);
+        }
     }
 
     #[test]
