@@ -7,8 +7,7 @@
 //! **This crate knows** what each provider keeps of a prompt, for how long and at what price ([`RuleBook`], every rule
 //! with its source and day, corrected by the user's own); what a request is made of ([`Request`]); what a sequence of
 //! requests will cost ([`Simulator`]); where it broke and what to do ([`Audit`], and [`loss()`] for two requests of a
-//! running session); and where to put markers so that it
-//! does not ([`Planner`]).
+//! running session); what it may cost and lose ([`Budget`]); and where to put markers so that it does not ([`Planner`]).
 //!
 //! **It never knows** HTTP, a runtime, a clock or a file: bodies, times and prices arrive as values.
 //!

@@ -45,6 +45,9 @@ pub(crate) struct RunArgs {
     /// The directory to work in
     #[arg(long, default_value = ".")]
     pub(crate) cwd: PathBuf,
+    /// Begin without rule files (AGENTS.md, CLAUDE.md) and without the state of the git repository
+    #[arg(long)]
+    pub(crate) bare: bool,
     /// A session to begin or go on with; an interrupted turn is taken up
     #[arg(long)]
     pub(crate) session: Option<String>,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent::{
     Agent, AgentBuilder, AllowAll, ApiKey, HttpConfig, HttpModel, LocalSandbox, NobodyToAsk, Permissions,
-    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, builtins, is_loopback,
-    step_count, tool_called,
+    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, Workspace, builtins,
+    is_loopback, step_count, tool_called,
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
@@ -55,7 +55,19 @@ pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliErr
         AskMode::Deny => builder.asker(NobodyToAsk),
         AskMode::Allow => builder.asker(AllowAll),
     };
-    Ok(builder.build()?)
+    Ok(builder.source(surroundings(args)).build()?)
+}
+
+/// What else a session that begins is told: rule files, and the state of the repository.
+fn surroundings(args: &RunArgs) -> Workspace {
+    let workspace = Workspace::new(&args.cwd);
+    if args.bare {
+        return workspace.without_rules().without_environment();
+    }
+    match env::config_dir() {
+        Some(folder) => workspace.user_folder(folder),
+        None => workspace,
+    }
 }
 
 /// Built-in tools on the workspace, sessions on disk, the program's own instructions.

@@ -26,6 +26,11 @@ pub(crate) fn data_dir(given: Option<PathBuf>) -> Result<PathBuf, CliError> {
         .ok_or(CliError::NoDataDir)
 }
 
+/// Where the user's own rule files are: `AGENT_CONFIG_DIR`, the platform's folder of settings.
+pub(crate) fn config_dir() -> Option<PathBuf> {
+    var("AGENT_CONFIG_DIR").map(PathBuf::from).or_else(|| dirs::config_dir().map(|dir| dir.join("agent")))
+}
+
 /// The time for headers that hold a date.
 #[expect(clippy::disallowed_methods, reason = "the program owns the clock; crates are told the time")]
 pub(crate) fn now() -> std::time::SystemTime {

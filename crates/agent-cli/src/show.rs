@@ -81,6 +81,10 @@ impl<W: Write> Screen for TextScreen<W> {
             EventBody::RequestDiagnostic(diagnostic) => {
                 self.line(&format!("note: {}: {}", diagnostic.what, diagnostic.why))
             }
+            EventBody::CacheBreak { expected, read, message, .. } => {
+                let message = plain(message);
+                self.line(&format!("note: {read} of {expected} tokens were read from the cache. {message}"))
+            }
             EventBody::HistoryRepaired { entry, .. } => {
                 self.line(&format!("note: entry {entry} of the stored history was mended"))
             }

@@ -3,7 +3,8 @@
 //! Most programs use it through the facade crate `agent`. Depend on it directly to bring your own builder.
 //!
 //! **This crate knows** how wants become model calls and tool runs, when a failed model call is tried again, how their outcomes are journaled, committed and
-//! told as events, and how a session is taken up again after a crash. It is the only async driver: streaming and
+//! told as events, what a session's prompt is made of, when the model is told the day, why a prompt cache was lost, and
+//! how a session is taken up again after a crash. It is the only async driver: streaming and
 //! collecting are the same run, watched or not.
 //!
 //! **It never knows** the terminal, HTTP servers, which tools exist or how a store keeps its rows.
@@ -38,6 +39,7 @@ mod retry;
 mod run;
 mod session;
 mod source;
+mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
@@ -47,3 +49,4 @@ pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};
+pub use workspace::{Environment, Workspace};

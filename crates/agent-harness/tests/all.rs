@@ -1,4 +1,4 @@
-//! The driver on scripted models: turns, tools, aborts, crashes, spans.
+//! The driver on scripted models: turns, tools, aborts, crashes, spans; and the prompt of a real folder.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
 
@@ -13,3 +13,4 @@ mod support;
 mod tools;
 mod turns;
 mod wire;
+mod workspace;

@@ -48,12 +48,13 @@ pub use agent_cache::Lifetimes;
 pub use agent_core::{
     ActionCall, ActionOutcome, COMPLETE_TOOL, CallId, Cancel, CardError, Diagnostic, EntryId, Event,
     EventBody, Finish, FinishKind, History, IdError, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
-    ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Usage,
+    ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Ttl, Usage,
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Clock, Harness, HarnessConfig, HarnessError, Jitter, NobodyToAsk,
-    PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd,
+    AllowAll, Answer, Asker, AskerError, Clock, Environment, Harness, HarnessConfig, HarnessError, Jitter,
+    NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd,
+    Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -79,8 +80,8 @@ pub use builder::{Agent, AgentBuilder, BuildError, NeedsModel, WithModel};
 pub mod prompt {
     pub use agent_prompt::{
         Assembled, Beside, Caps, Date, Dynamic, Enters, EnvironmentFacts, Explanation, Fragment,
-        FragmentError, InSystem, Layer, Prompt, RuleConfig, RuleFiles, Session, Source, Stability, Static,
-        Step, Turn, Value,
+        FragmentError, InSystem, Layer, Prompt, RuleConfig, RuleFiles, Session, Snapshot, Source, Stability,
+        Static, Step, Turn, Value,
     };
 }
 
@@ -109,4 +110,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/cache-audit.md")]
 #[doc = include_str!("../../../docs/guides/wire.md")]
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
+#[doc = include_str!("../../../docs/guides/prompts.md")]
 struct ReadmeDoctests;

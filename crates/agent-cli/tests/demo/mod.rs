@@ -14,7 +14,7 @@ async fn every_claim_holds() {
     ✓ the todo list is done: 3 of 3
     ✓ 7 model calls went over HTTP, 0 were refused
     ✓ 6 of 6 later requests begin with the very bytes of the one before
-    ✓ the session loads from disk: 8 entries, 38 events, waiting for a message
+    ✓ the session loads from disk: 8 entries, 45 events, waiting for a message
     ");
     assert!(!home.data().exists(), "the demo leaves the user's data alone");
 }

@@ -316,6 +316,47 @@ async fn being_told_to_end_leaves_nothing_running() {
 }
 
 #[tokio::test]
+async fn rules_and_the_repository_enter_the_prompt_of_a_new_session() {
+    let home = Home::new();
+    std::fs::create_dir(home.config()).unwrap();
+    std::fs::write(home.config().join("AGENTS.md"), "Answer briefly.").unwrap();
+    std::fs::write(home.work().join("AGENTS.md"), "Run the tests.").unwrap();
+    let git = std::process::Command::new("git").args(["init", "--quiet"]).current_dir(home.work()).status();
+    assert!(git.expect("this test makes a repository: install git").success());
+    let replies = ["one", "two", "three", "four"].map(Reply::text);
+    let sim = SimProvider::start(replies.to_vec()).unwrap();
+    let runs: [&[&str]; 4] =
+        [&["go", "--session", "s"], &["more", "--session", "s", "--bare"], &["go", "--bare"], &["go"]];
+    for args in runs {
+        let output = home.run(&sim.base_url(), args).await;
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    }
+    let systems = sim.requests().into_iter().map(|request| {
+        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        body["system"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| block["text"].as_str().unwrap().to_owned())
+            .collect()
+    });
+    let systems: Vec<Vec<String>> = systems.collect();
+    let firsts = |system: &[String]| {
+        system.iter().map(|text| text.lines().next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let [_, rest @ ..] = &firsts(&systems[0])[..] else { panic!("a system prompt") };
+    insta::assert_snapshot!(rest.join("\n").replace(&home.work().canonicalize().unwrap().display().to_string(), "WORK"), @"
+    The environment when it was looked at; it is not kept up to date:
+    The workspace is WORK. Paths are relative to it.
+    Instructions from user:AGENTS.md (user):
+    Instructions from AGENTS.md (project):
+    ");
+    assert_eq!(systems[1], systems[0], "a session keeps the prompt it began with");
+    assert_eq!(systems[2].len(), 2, "{:?}", systems[2]);
+    assert_eq!(systems[3], systems[0], "another process builds the same bytes");
+}
+
+#[tokio::test]
 async fn a_session_stays_in_its_workspace() {
     let home = Home::new();
     let sim = SimProvider::start(vec![Reply::text("one"), Reply::text("two")]).unwrap();

@@ -25,6 +25,8 @@ async fn list_and_show() {
     assert!(text.starts_with("first  anthropic/claude-opus-5-5  1 turn, 3 entries, done, "), "{text}");
 
     let shown = home.agent(&["sessions", "show", "first"]).await.stdout;
+    let (date, shown) = shown.split_once('\n').unwrap();
+    assert!(date.starts_with("> Today's date is 20"), "{date}");
     let shown: String =
         shown.lines().filter(|line| !line.starts_with("tokens")).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(shown, @r#"

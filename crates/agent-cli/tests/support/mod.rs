@@ -35,6 +35,11 @@ impl Home {
         self.dir.path().join("data")
     }
 
+    /// Where the user's own rule files would be.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.dir.path().join("config")
+    }
+
     /// A text without the place of this test's data.
     pub(crate) fn placeless(&self, text: &str) -> String {
         text.replace(&self.data().display().to_string(), "DATA")
@@ -44,6 +49,7 @@ impl Home {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));
         command.args(args).env_clear().env("AGENT_DATA_DIR", self.data()).current_dir(self.work());
+        command.env("AGENT_CONFIG_DIR", self.config());
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command

@@ -23,10 +23,9 @@ const MARKED: CacheProfile =
     CacheProfile::Marked { max_marks: 4, min_tokens: 512, lookback: 20, collapse_runs: true };
 
 fn profile(cache: CacheProfile) -> ModelProfile {
-    let (provider, model) = match cache {
-        CacheProfile::Automatic => ("mistral", "mistral-large"),
-        _ => ("anthropic", "claude-opus-5-5"),
-    };
+    let is_automatic = matches!(cache, CacheProfile::Automatic);
+    let (provider, model) =
+        if is_automatic { ("mistral", "mistral-large") } else { ("anthropic", "claude-opus-5-5") };
     ModelProfile { cache, ..ModelProfile::conservative(provider, model) }
 }
 
@@ -125,15 +124,11 @@ fn ten_steps_begin_with_one_prompt_and_say_so() {
         let store = Points::default();
         let model = ScriptedModel::new(replies).with_profile(profile(MARKED));
         let events = say(config(model, &store), &["go"]).await;
-        let told: Vec<_> = events
-            .iter()
-            .filter_map(|event| match &event.body {
-                EventBody::CacheSystemHash { system, tools } => {
-                    Some((event.step.unwrap().number(), system.clone(), tools.clone()))
-                }
-                _ => None,
-            })
-            .collect();
+        let told = events.iter().filter_map(|event| {
+            let EventBody::CacheSystemHash { system, tools } = &event.body else { return None };
+            Some((event.step.unwrap().number(), system.clone(), tools.clone()))
+        });
+        let told: Vec<_> = told.collect();
         assert_eq!(told.iter().map(|(step, ..)| *step).collect::<Vec<_>>(), Vec::from_iter(0..10));
         let values: BTreeSet<_> = told.into_iter().map(|(_, system, tools)| (system, tools)).collect();
         let meta = store.load(&id()).await.unwrap().unwrap().meta;
@@ -151,13 +146,13 @@ fn usage(read: u64, write: u64, input: u64) -> Usage {
 
 /// The breaks told: tokens, segment and cause.
 fn breaks(events: &[Event]) -> Vec<String> {
-    let shown = events.iter().filter_map(|event| match &event.body {
-        EventBody::CacheBreak { expected, read, segment, cause, message } => {
-            assert!(event.seq.is_some() && event.step.is_some() && !message.is_empty(), "{event:?}");
-            let segment = segment.as_deref().unwrap_or("-");
-            Some(format!("{read} of {expected}: {cause} at {segment}"))
-        }
-        _ => None,
+    let shown = events.iter().filter_map(|event| {
+        let EventBody::CacheBreak { expected, read, segment, cause, message } = &event.body else {
+            return None;
+        };
+        assert!(event.seq.is_some() && event.step.is_some() && !message.is_empty(), "{event:?}");
+        let segment = segment.as_deref().unwrap_or("-");
+        Some(format!("{read} of {expected}: {cause} at {segment}"))
     });
     shown.collect()
 }

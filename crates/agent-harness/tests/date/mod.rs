@@ -82,9 +82,9 @@ async fn told(store: &Points) -> String {
 }
 
 fn hashes(events: &[Event]) -> BTreeSet<(String, String)> {
-    let hashes = events.iter().filter_map(|event| match &event.body {
-        EventBody::CacheSystemHash { system, tools } => Some((system.clone(), tools.clone())),
-        _ => None,
+    let hashes = events.iter().filter_map(|event| {
+        let EventBody::CacheSystemHash { system, tools } = &event.body else { return None };
+        Some((system.clone(), tools.clone()))
     });
     hashes.collect()
 }
@@ -109,9 +109,9 @@ fn a_day_that_begins_is_appended_and_moves_nothing() {
         let (store, model) = (Points::default(), model(&[10, 2, 2, 2]));
         let session = Harness::new(config(&hands, &store, &model)).session(id());
         let (mut events, _) = watch(session.send("go").await.unwrap()).await;
-        let received = events.iter().find_map(|event| match &event.body {
-            EventBody::MessageReceived { text, .. } => Some(text.clone()),
-            _ => None,
+        let received = events.iter().find_map(|event| {
+            let EventBody::MessageReceived { text, .. } = &event.body else { return None };
+            Some(text.clone())
         });
         assert_eq!(received.as_deref(), Some("go"), "the event has the user's own words");
         // From +03:00 to UTC, where it is the day before.

@@ -48,9 +48,9 @@ async fn resumed(
         config.prompt = prompt;
         config.sources = source.into_iter().map(|source| Arc::new(source) as _).collect();
         let (events, _) = watch(Harness::new(config).session(id()).send(words).await.unwrap()).await;
-        told.extend(events.into_iter().filter_map(|event| match event.body {
-            EventBody::RequestDiagnostic(told) => Some(format!("{words} {}: {}", told.what, told.why)),
-            _ => None,
+        told.extend(events.into_iter().filter_map(|event| {
+            let EventBody::RequestDiagnostic(told) = event.body else { return None };
+            Some(format!("{words} {}: {}", told.what, told.why))
         }));
     }
     let meta = store.load(&id()).await.unwrap().unwrap().meta;

@@ -22,7 +22,7 @@ pub enum ImportRefusal {
     #[error("the rule file takes in {0} files already, which is the most allowed; join some of them")]
     TooMany(usize),
     /// There is no such file, or it cannot be read.
-    #[error("there is no such file; check the path, which is relative to the file that names it")]
+    #[error("no file is there that can be read; check the path, which is relative to the file that names it")]
     Missing,
 }
 

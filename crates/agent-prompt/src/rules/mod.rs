@@ -32,14 +32,15 @@ use import::Expansion;
 ///     "docs/style.md" => Some("Two spaces.".to_owned()),
 ///     _ => None,
 /// };
-/// let mut rules = RuleFiles::new(RuleConfig { user: vec![], ..RuleConfig::default() });
+/// let mut rules = RuleFiles::new(RuleConfig::default());
 /// for candidate in rules.config().candidates("src")? {
-///     if let Some(text) = on_disk(&candidate.path.relative()) {
+///     // The root is part of the path: `user:AGENTS.md` and `managed:AGENTS.md` are other files.
+///     if let Some(text) = on_disk(&candidate.path.to_string()) {
 ///         rules.add(candidate, text);
 ///     }
 /// }
 /// while let Some(path) = rules.wanted().pop_first() {
-///     let text = on_disk(&path.relative());
+///     let text = on_disk(&path.to_string());
 ///     rules.provide(path, text);
 /// }
 /// assert_eq!(rules.resolve().rules[0].text, "Write short functions.\nFrom docs/style.md:\nTwo spaces.");
@@ -248,7 +249,7 @@ mod tests {
         !! rules.AGENTS.md:3: ~/x.md is not imported: it is absolute; write it relative to the file that names it
         !! rules.b.md:1: a.md is not imported: it takes in the file that it is taken into; remove one of the two imports
         !! rules.b.md:2: AGENTS.md is not imported: it takes in the file that it is taken into; remove one of the two imports
-        !! rules.AGENTS.md:5: nowhere.md is not imported: there is no such file; check the path, which is relative to the file that names it
+        !! rules.AGENTS.md:5: nowhere.md is not imported: no file is there that can be read; check the path, which is relative to the file that names it
         ?? nowhere.md
         ");
     }

@@ -21,6 +21,8 @@ pub struct RuleConfig {
     pub local: Vec<String>,
     /// Files in the user's folder of settings.
     pub user: Vec<String>,
+    /// Files in the folder of whoever runs the agent: policy.
+    pub managed: Vec<String>,
     /// How many imports may lead to a text.
     pub import_depth: usize,
     /// How many files one rule file may take in.
@@ -44,6 +46,7 @@ impl Default for RuleConfig {
             project: names(["AGENTS.md", "CLAUDE.md"]),
             local: names(["AGENTS.local.md", "CLAUDE.local.md"]),
             user: names(["AGENTS.md", "CLAUDE.md"]),
+            managed: names(["AGENTS.md", "CLAUDE.md"]),
             import_depth: IMPORT_DEPTH,
             imports: IMPORTS,
         }
@@ -52,7 +55,7 @@ impl Default for RuleConfig {
 
 impl RuleConfig {
     /// The files to look for, in the order of the walk: the user's, then from the workspace's root down to `folder`
-    /// (relative to the root, `""` for the root itself). Those that exist are given to
+    /// (relative to the root, `""` for the root itself), then the managed ones. Those that exist are given to
     /// [`RuleFiles::add`](crate::RuleFiles::add) in this order; the nearest one has the last word.
     pub fn candidates(&self, folder: &str) -> Result<Vec<RuleCandidate>, PathRefusal> {
         let below = |root, layer, prefix: &str, name: &String| {
@@ -68,6 +71,9 @@ impl RuleConfig {
             {
                 found.push(below(RuleRoot::Workspace, layer, &prefix, name)?);
             }
+        }
+        for name in &self.managed {
+            found.push(below(RuleRoot::Managed, Layer::Managed, "", name)?);
         }
         Ok(found)
     }
@@ -94,6 +100,8 @@ mod tests {
         project crates/a/AGENTS.md
         project crates/a/CLAUDE.md
         local crates/a/MY.md
+        managed managed:AGENTS.md
+        managed managed:CLAUDE.md
         ");
         assert_eq!(config.candidates("../elsewhere"), Err(PathRefusal::Escape));
         let escaping = RuleConfig { project: vec!["../AGENTS.md".into()], ..RuleConfig::default() };

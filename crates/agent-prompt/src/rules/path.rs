@@ -13,6 +13,8 @@ pub enum RuleRoot {
     User,
     /// The workspace.
     Workspace,
+    /// The folder of whoever runs the agent.
+    Managed,
 }
 
 /// A path below a root: `/` between names, no `.` or `..`, never absolute.
@@ -99,6 +101,7 @@ impl fmt::Display for RulePath {
         match self.root {
             RuleRoot::Workspace => f.write_str(&self.relative()),
             RuleRoot::User => write!(f, "user:{}", self.relative()),
+            RuleRoot::Managed => write!(f, "managed:{}", self.relative()),
         }
     }
 }

@@ -45,7 +45,7 @@ fn facts() -> EnvironmentFacts {
         default_branch: Some("main".into()),
         user: Some("Ada".into()),
         commits: vec!["1a2b3c4 Parser: reads nested lists".into()],
-        status: " M src/parser.rs\n".into(),
+        status: Some(" M src/parser.rs\n".into()),
     };
     EnvironmentFacts { platform: "linux".into(), cwd: "/app/crates/app".into(), repository: Some(repository) }
 }

@@ -199,21 +199,35 @@ async fn writes_are_told_where_the_model_has_them_and_by_lifetime_on_responses()
 
 #[tokio::test]
 async fn an_entry_is_readable_once_the_answer_that_writes_it_begins() {
+    for stream in [false, true] {
+        let body = messages(&system("Rules. ", SHORT), 1, &[], "");
+        check_concurrent(MESSAGES, &streamed(&body, stream)).await;
+        for service in [CHAT, RESPONSES] {
+            for model in ["gpt-5.6-sol", "gpt-5.4"] {
+                let body = talk(service, model, "Rules. ", 1, "");
+                check_concurrent(service, &streamed(&body, stream)).await;
+            }
+        }
+    }
+}
+
+/// A second request four seconds after the first, both answered after ten, and a third one then.
+async fn check_concurrent(service: Service, body: &str) {
     let clock = SimClock::manual();
     let cache = SimCache { clock: clock.clone(), ..SimCache::default() };
     let options = SimOptions { cache, ..SimOptions::default() };
     let script = vec![Reply::text("at last").held()];
     let sim = SimProvider::start_with(Source::Script(script.into()), options).unwrap();
-    let body = streamed(&messages(&system("Rules. ", SHORT), 1, &[], ""), true);
-    let request = Request::read(body.as_bytes(), Some(Format::Anthropic)).unwrap();
-    let mut simulator = Simulator::new(RuleBook::builtin(), "anthropic").with_begin(Duration::from_secs(10));
-    let mut asked = |at| sketch(MESSAGES, &simulator.ask(&request, Duration::from_secs(at)).unwrap().usage);
+    let request = Request::read(body.as_bytes(), Some(service.read)).unwrap();
+    let mut simulator =
+        Simulator::new(RuleBook::builtin(), service.rules).with_begin(Duration::from_secs(10));
+    let mut asked = |at| sketch(service, &simulator.ask(&request, Duration::from_secs(at)).unwrap().usage);
     let expected = [asked(0), asked(4), asked(10)];
 
-    let (first, second) = (post(&sim, MESSAGES, &body), async {
+    let (first, second) = (post(&sim, service, body), async {
         sim.request(0).await;
         clock.advance(Duration::from_secs(4));
-        post(&sim, MESSAGES, &body).await
+        post(&sim, service, body).await
     });
     let release = async {
         sim.request(1).await;
@@ -223,8 +237,8 @@ async fn an_entry_is_readable_once_the_answer_that_writes_it_begins() {
     };
     let (first, second, ()) = tokio::join!(first, second, release);
     sim.release();
-    let third = post(&sim, MESSAGES, &body).await;
-    let told = [first, second, third].map(|answer| sketch(MESSAGES, &usage(MESSAGES, &answer)));
+    let third = post(&sim, service, body).await;
+    let told = [first, second, third].map(|answer| sketch(service, &usage(service, &answer)));
     assert_eq!(told, expected);
     assert!(told[1].starts_with("0 / ") && !told[2].starts_with("0 / "), "{told:?}");
 }
