@@ -55,7 +55,7 @@ fn a_breakpoint_in_a_result_is_read_and_changes_no_byte() {
         Request::read(format!(r#"{{"model":"gpt-5.6","input":[{result}]}}"#).as_bytes(), None).unwrap()
     };
     let (plain, marked) = (body(""), body(r#","prompt_cache_breakpoint":{"mode":"explicit"}"#));
-    assert_eq!((plain.blocks[0].mark, marked.blocks[0].mark), (None, Some(agent_core::Ttl::FiveMinutes)));
+    assert_eq!((plain.blocks[0].mark, marked.blocks[0].mark), (None, Some(Ttl::FiveMinutes)));
     assert_eq!(plain.blocks[0].bytes, marked.blocks[0].bytes);
 }
 
