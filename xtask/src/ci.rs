@@ -69,7 +69,7 @@ impl Log {
     }
 }
 
-const FULL: [Verb; 8] = [
+const FULL: [Verb; 9] = [
     Verb::Fmt,
     Verb::Clippy,
     Verb::Layers,
@@ -77,6 +77,7 @@ const FULL: [Verb; 8] = [
     Verb::Test,
     Verb::Doc,
     Verb::EachFeature,
+    Verb::CacheAudit,
     // Always the quick one here: seconds a target, on any compiler.
     Verb::Fuzz,
 ];

@@ -9,6 +9,7 @@
     reason = "a developer's program: it owns its clock, its environment and the files of the checkout"
 )]
 
+mod cache_audit;
 mod ci;
 mod command;
 mod each_feature;
@@ -55,6 +56,12 @@ fn serve(request: Request, shop: &mut Shop<'_>) -> Result<(), Error> {
             writeln!(shop.out, "fuzz: {:.1}s", start.elapsed().as_secs_f64())?;
             result
         }
+        Request::CacheAudit(options) => {
+            let start = Instant::now();
+            let result = cache_audit::run(&options, shop);
+            writeln!(shop.out, "cache-audit: {:.1}s", start.elapsed().as_secs_f64())?;
+            result
+        }
         Request::Run { verb: Verb::Ci, breadth } => ci::run(breadth, shop),
         Request::Run { verb, breadth } => {
             let (result, spent) = timed(verb, breadth, shop);
@@ -75,6 +82,7 @@ fn timed(verb: Verb, breadth: Breadth, shop: &mut Shop<'_>) -> (Result<(), Error
         Verb::Test => tests_run::run(breadth, shop),
         Verb::Doc => rustc::doc(shop),
         Verb::EachFeature => each_feature::run(shop),
+        Verb::CacheAudit => cache_audit::run(&cache_audit::Options::default(), shop),
         Verb::Fuzz => fuzz::run(&fuzz::Options::quick(), shop),
         Verb::Ci => ci::run(breadth, shop),
         Verb::Oracle => oracle::run(shop),

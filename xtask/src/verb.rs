@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::fuzz;
+use crate::{cache_audit, fuzz};
 
 /// Everything `cargo xtask` can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(crate) enum Verb {
     Test,
     Doc,
     EachFeature,
+    CacheAudit,
     Fuzz,
     Ci,
     Oracle,
@@ -34,6 +35,7 @@ pub(crate) enum Breadth {
 pub(crate) enum Request {
     Help,
     Fuzz(fuzz::Options),
+    CacheAudit(cache_audit::Options),
     Run { verb: Verb, breadth: Breadth },
 }
 
@@ -42,6 +44,9 @@ pub(crate) fn parse(args: &[String]) -> Result<Request, Error> {
     match words.as_slice() {
         ["help" | "--help" | "-h"] => Ok(Request::Help),
         ["fuzz", rest @ ..] => fuzz_options(rest).map(Request::Fuzz),
+        ["cache-audit", "--report", file] => {
+            Ok(Request::CacheAudit(cache_audit::Options { report: Some((*file).to_owned()) }))
+        }
         [name] => Ok(Request::Run { verb: Verb::named(name)?, breadth: Breadth::Full }),
         [name, "--quick"] if Verb::named(name)?.has_quick() => {
             Ok(Request::Run { verb: Verb::named(name)?, breadth: Breadth::Quick })
@@ -86,6 +91,7 @@ pub(crate) fn usage() -> String {
         let _ = write!(text, "\n  {shown:<16} {}", verb.about());
     }
     text.push_str("\n\nfuzz also takes `--seconds N` (for each target) and the name of one target");
+    text.push_str("\ncache-audit also takes `--report FILE.html`, a page that draws what it found");
     text
 }
 
@@ -105,6 +111,7 @@ impl Verb {
             Verb::Test => "test",
             Verb::Doc => "doc",
             Verb::EachFeature => "each-feature",
+            Verb::CacheAudit => "cache-audit",
             Verb::Fuzz => "fuzz",
             Verb::Ci => "ci",
             Verb::Oracle => "oracle",
@@ -120,6 +127,9 @@ impl Verb {
             Verb::Test => "all tests and doctests; quick: unit tests of the libraries",
             Verb::Doc => "the documentation builds and every link resolves",
             Verb::EachFeature => "every crate compiles bare and with each feature alone",
+            Verb::CacheAudit => {
+                "scenarios keep their prompt caches and their budgets; those that are sabotaged fail"
+            }
             Verb::Fuzz => "no bytes break a decoder's promises; quick: seconds, as in ci",
             Verb::Ci => "all of the above; quick: up to the unit tests",
             Verb::Oracle => "official Python clients agree; needs python3 and a network, never part of ci",
@@ -131,7 +141,7 @@ impl Verb {
     }
 }
 
-const ALL: [Verb; 10] = [
+const ALL: [Verb; 11] = [
     Verb::Fmt,
     Verb::Clippy,
     Verb::Layers,
@@ -139,6 +149,7 @@ const ALL: [Verb; 10] = [
     Verb::Test,
     Verb::Doc,
     Verb::EachFeature,
+    Verb::CacheAudit,
     Verb::Fuzz,
     Verb::Ci,
     Verb::Oracle,
@@ -156,6 +167,7 @@ mod tests {
                 let target = options.target.as_deref().unwrap_or("all");
                 format!("fuzz {target} {:?} {:?}", options.time, options.runner)
             }
+            Ok(Request::CacheAudit(options)) => format!("cache-audit {:?}", options.report),
             Ok(Request::Run { verb, breadth }) => format!("{} {breadth:?}", verb.name()),
             Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
         };
@@ -178,6 +190,9 @@ mod tests {
         check("fuzz --seconds 0", "`--seconds` wants a number of whole seconds, at least 1");
         check("fuzz sse two", "`fuzz` does not take `two`");
         check("fuzz --slow", "`fuzz` does not take `--slow`");
+        check("cache-audit", "cache-audit Full");
+        check("cache-audit --report out.html", "cache-audit Some(\"out.html\")");
+        check("cache-audit --report", "`cache-audit` does not take `--report`");
         check("oracle --quick", "`oracle` does not take `--quick`");
         check("", "no verb was given");
         check("tidi", "unknown verb `tidi`");

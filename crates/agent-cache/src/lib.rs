@@ -7,7 +7,7 @@
 //! **This crate knows** what each provider keeps of a prompt, for how long and at what price ([`RuleBook`], every rule
 //! with its source and day, corrected by the user's own); what a request is made of ([`Request`]); what a sequence of
 //! requests will cost ([`Simulator`]); where it broke and what to do ([`Audit`], and [`loss()`] for two requests of a
-//! running session); and where to put markers so that it does not ([`Planner`]).
+//! running session); what it may cost and lose ([`Budget`]); and where to put markers so that it does not ([`Planner`]).
 //!
 //! **It never knows** HTTP, a runtime, a clock or a file: bodies, times and prices arrive as values.
 //!
@@ -46,6 +46,7 @@
 //! Tokens are estimated from bytes unless a [`TokenCounter`] knows better: ratios and causes hold, totals are near.
 
 mod audit;
+mod budget;
 mod ends;
 mod miss;
 mod plan;
@@ -57,8 +58,9 @@ mod simulator;
 mod tokens;
 
 pub use audit::{
-    Audit, Cause, Divergence, Loss, MarkedBlock, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
+    Audit, Cause, Divergence, Loss, MarkedBlock, Part, Row, Sent, Summary, Suspect, Volatile, loss, suspects,
 };
+pub use budget::{Breach, Budget, BudgetError, Judged, Rewrite};
 pub use miss::{Miss, MissReason, miss};
 pub use planner::{Lifetimes, Opening, Planner};
 pub use prefix::PrefixHash;

@@ -185,6 +185,27 @@ pub(crate) struct CacheArgs {
 pub(crate) enum CacheCommand {
     /// Hold the requests of an agent, one JSON object a line, against each other as a prompt cache does
     Audit(AuditArgs),
+    /// Play scenarios through the harness against a simulated provider, and hold them to their budgets
+    Check(CheckArgs),
+    /// The agent of a scenario; `check` starts it
+    #[command(hide = true)]
+    Play,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct CheckArgs {
+    /// Scenario files, or folders of them
+    #[arg(default_value = "fixtures/cache")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print one JSON object for each scenario
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print a line for each request too
+    #[arg(long)]
+    pub(crate) rows: bool,
+    /// Draw what was found into this file, a page of its own
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Debug, Parser)]

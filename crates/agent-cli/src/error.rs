@@ -73,6 +73,17 @@ pub(crate) enum CliError {
     Audit { path: PathBuf, line: usize, cause: String },
     #[error("{} holds no request; give a file with the body of a request a line", path.display())]
     NothingToAudit { path: PathBuf },
+    #[error("{}: {cause}; docs/guides/cache-scenarios.md shows a scenario and its fields", path.display())]
+    Scenario { path: PathBuf, cause: String },
+    #[error(
+        "no scenario in {}; give files or folders of scenarios, as docs/guides/cache-scenarios.md shows them",
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    NoScenario { paths: Vec<PathBuf> },
+    #[error("request {number} of a scenario: {cause}")]
+    Body { number: usize, cause: agent_cache::RequestError },
+    #[error(transparent)]
+    BookOfRules(#[from] agent_cache::RulesError),
     #[error(transparent)]
     Transcript(#[from] agent_providers::TranscriptError),
     #[error(transparent)]
@@ -118,6 +129,9 @@ impl CliError {
             | Self::NoModel
             | Self::Audit { .. }
             | Self::NothingToAudit { .. }
+            | Self::Scenario { .. }
+            | Self::NoScenario { .. }
+            | Self::BookOfRules(_)
             | Self::Script { .. }
             | Self::Rules { .. }
             | Self::Transcript(_)
@@ -141,6 +155,7 @@ impl CliError {
             | Self::Harness(_)
             | Self::History(_)
             | Self::Corpus(_)
+            | Self::Body { .. }
             | Self::Json(_)
             | Self::Sim(_) => 1,
         }

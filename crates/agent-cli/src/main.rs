@@ -51,6 +51,8 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         },
         Command::Cache(args) => match args.command {
             CacheCommand::Audit(args) => cmd::cache::audit(&args),
+            CacheCommand::Check(args) => cmd::cache::check(&args).await,
+            CacheCommand::Play => cmd::cache::play().await,
         },
         Command::Sim(args) => cmd::sim::sim(args).await,
         Command::Wire(args) => match args.command {

@@ -99,6 +99,14 @@ impl ToolSetBuilder {
         tools.into_iter().fold(self, Self::with)
     }
 
+    /// Appends tools that come in no order of their own, from a server, a directory or a map: sorted by name, so that the
+    /// next process has them in the same places.
+    pub fn extend_sorted(self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut tools: Vec<_> = tools.into_iter().collect();
+        tools.sort_by(|one, other| one.card().name().cmp(other.card().name()));
+        self.extend(tools)
+    }
+
     /// Puts a tool in the place of the one that has its name (requirement T11).
     pub fn replace(mut self, tool: impl IntoTool) -> Self {
         match tool.into_tool() {

@@ -111,5 +111,6 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/doctor.md")]
 #[doc = include_str!("../../../docs/guides/cache-audit.md")]
 #[doc = include_str!("../../../docs/guides/wire.md")]
+#[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 #[doc = include_str!("../../../docs/guides/prompts.md")]
 struct ReadmeDoctests;

@@ -1,6 +1,6 @@
 //! Causes of a lost prefix and what to do about each.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Volatile;
 use crate::{Aspect, Refusal};
@@ -28,7 +28,7 @@ pub struct Divergence {
 }
 
 /// Why a prefix was lost or not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -87,6 +87,38 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Its name in JSON and in reports, for example `tools_reordered`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ToolAdded => "tool_added",
+            Self::ToolRemoved => "tool_removed",
+            Self::ToolChanged => "tool_changed",
+            Self::ToolsReordered => "tools_reordered",
+            Self::SystemChanged => "system_changed",
+            Self::ModelChanged => "model_changed",
+            Self::SettingChanged => "setting_changed",
+            Self::MessageEdited => "message_edited",
+            Self::MessageInserted => "message_inserted",
+            Self::MessageRemoved => "message_removed",
+            Self::ResultShortened => "result_shortened",
+            Self::ThinkingStripped => "thinking_stripped",
+            Self::Reserialised => "reserialised",
+            Self::MarkOnPassingBlock => "mark_on_passing_block",
+            Self::TailUnmarked => "tail_unmarked",
+            Self::NoMarker => "no_marker",
+            Self::TooManyMarks => "too_many_marks",
+            Self::MarkRefused => "mark_refused",
+            Self::Expired => "expired",
+            Self::BelowMinimum => "below_minimum",
+            Self::BeyondLookback => "beyond_lookback",
+            Self::NotYetReadable => "not_yet_readable",
+            Self::ServiceMiss => "service_miss",
+            Self::PassingTail => "passing_tail",
+            Self::NewConversation => "new_conversation",
+            Self::Unrelated => "unrelated",
+        }
+    }
+
     /// Whether something is to be repaired.
     pub fn is_fault(self) -> bool {
         !matches!(self, Self::PassingTail | Self::NewConversation | Self::Unrelated)
@@ -182,6 +214,14 @@ impl Divergence {
     pub(super) fn new(path: impl Into<String>, cause: Cause) -> Self {
         let (before, after) = (String::new(), String::new());
         Self { path: path.into(), cause, looks_like: None, before, after, advice: cause.advice().into() }
+    }
+
+    /// What stood there, what stands there now, and what to do: lines to put below a headline.
+    pub fn change(&self) -> String {
+        let line = |name: &str, words: &str| {
+            if words.is_empty() { String::new() } else { format!("\n  {name} {words}") }
+        };
+        format!("{}{}\n  {}", line("before:", &self.before), line("after: ", &self.after), self.advice)
     }
 
     /// What differs in the conversation and lost nothing lay behind all that was cached.

@@ -3,6 +3,7 @@
 mod cause;
 mod compare;
 mod loss;
+mod part;
 mod volatile;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::{Block, CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, S
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
 pub use loss::{Loss, Sent, loss};
+pub use part::Part;
 pub use volatile::{Suspect, Volatile, suspects};
 
 /// An audit in progress: it takes requests one by one, in the order in which they were sent.
@@ -78,7 +80,9 @@ pub struct Row {
     pub usage: Usage,
     /// Whether [`Self::usage`] is what the provider said.
     pub reported: bool,
-    /// Tokens that an intact prefix would have read from the cache and that were paid in full or written again.
+    /// Tokens that an intact prefix would have read from the cache.
+    pub expected: u64,
+    /// Those of them that were not read, and were paid in full or written again.
     pub lost: u64,
     /// What the lost tokens cost beyond a read, in US dollars; none without prices.
     pub lost_cost: Option<f64>,
@@ -90,6 +94,9 @@ pub struct Row {
     pub miss: Option<Miss>,
     /// What looks volatile in the stable start of the first request of a conversation.
     pub suspects: Vec<Suspect>,
+    /// The blocks of the prefix with what became of each; not in the JSON, which names a request in a line.
+    #[serde(skip)]
+    pub parts: Vec<Part>,
 }
 
 /// A block with a marker behind it.
@@ -110,7 +117,7 @@ pub struct Summary {
     pub steps: usize,
     /// Tokens of all of them.
     pub usage: Usage,
-    /// The same tokens, had each request read all that it shares with the ones before and written the rest.
+    /// The same tokens, had each been written once and read ever after.
     pub ideal: Usage,
     /// What the input cost in multiples of what [`Self::ideal`] costs; none before the first token. At the prices of
     /// the audit, and without any at the multiples of the model's rules.
@@ -158,10 +165,10 @@ impl Audit {
         let usage = reported.cloned().unwrap_or_else(|| simulated.clone());
         let found = before.map(|at| self.found(side, at, &rules)).unwrap_or_default();
         let found = found.scaled(&simulated, &usage);
-        let Found { divergence, shared_bytes, common, lost, miss, .. } =
+        let Found { divergence, shared_bytes, common, expected, lost, miss } =
             self.judged(found, (side, before), &asked, &usage);
         self.sum(&usage, lost, divergence.as_ref());
-        self.weigh(&usage, common, &rules);
+        self.weigh(&usage, common.max(expected), &rules);
         let (cost, lost_cost) = self.costs(&usage, lost);
         let is_new = |found: &Divergence| matches!(found.cause, Cause::NewConversation | Cause::Unrelated);
         let first = self.earlier.is_empty() || divergence.as_ref().is_some_and(is_new);
@@ -175,7 +182,9 @@ impl Audit {
             shared_tokens: common,
             marks: marks(request),
             reported: reported.is_some(),
+            parts: part::parts(request, &prefix, &usage),
             usage,
+            expected,
             lost,
             lost_cost,
             cost,
@@ -309,8 +318,8 @@ impl Audit {
     }
 
     /// Holds what was paid against each token written once and read ever after.
-    fn weigh(&mut self, usage: &Usage, common: u64, rules: &CacheRules) {
-        let read = common.min(usage.total_input());
+    fn weigh(&mut self, usage: &Usage, known: u64, rules: &CacheRules) {
+        let read = known.min(usage.total_input());
         let ideal =
             Usage { cache_read: read, cache_write_5m: usage.total_input() - read, ..Usage::default() };
         let cost = |usage: &Usage| match &self.prices {

@@ -1,5 +1,7 @@
 //! The classic ways to break a cache, each named with its cause, its place and its cost.
 
+mod others;
+
 use std::time::Duration;
 
 use agent_cache::{Audit, Cause, MissReason, Request, Row, Volatile, suspects};
@@ -81,6 +83,14 @@ fn what_is_paid_is_held_against_the_ideal() {
     // Everything is paid in full, and seven of eight times again: the unmarked loop.
     let unmarked: Vec<_> = (1..=8).map(agent_loop).collect();
     assert!(ratio(&unmarked, None) > 3.0, "{}", ratio(&unmarked, None));
+    // The ideal is that of a loop without the fault: a clock is held against what it cost.
+    let clock = (1..=8).map(|step| {
+        let mut parts = good_loop(step);
+        parts.system[0] = marked(&text(&format!("It is 12:04:{step:02}."), 9_900), "5m");
+        parts
+    });
+    let clock = ratio(&clock.collect::<Vec<_>>(), None);
+    assert!(clock > 3.0, "{clock}");
 
     // What is answered is no part of it.
     let mut audit = Audit::new(simulator("anthropic"), None);

@@ -1,5 +1,7 @@
 //! `agent cache audit`.
 
+mod check;
+
 use crate::support::{Home, Output, json_lines};
 
 const RULES: &str = "Answer in one sentence. Read before you write. ";

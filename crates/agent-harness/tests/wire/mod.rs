@@ -43,9 +43,9 @@ async fn two_turns(vendor: &str, model: &str, dir: &Path) -> Vec<RecordedRequest
     });
     let mut config = HarnessConfig::new(Arc::new(model.unwrap()), Arc::new(MemoryStore::new()));
     config.tools = ToolSet::builder().with(look).freeze().unwrap();
-    let rules = Value::declared(RULES.repeat(150), "a constant, repeated");
-    let place = Value::session(format!("You work in {}.", dir.display()));
+    let rules = Value::declared(RULES.repeat(150), "long, and the same in every run");
     config.prompt.add(Fragment::<Static>::new(Layer::Session, "rules", rules).unwrap());
+    let place = Value::session(format!("You work in {}.", dir.display()));
     config.prompt.add(Fragment::<Session>::new(Layer::Session, "place", place).unwrap());
     let session = Harness::new(config).session(id());
     for words in ["Which bed is dry?", "What do I do?"] {

@@ -1,0 +1,211 @@
+//! Scenario files: an agent, what the model says to it, what happens meanwhile, and what that may cost.
+//!
+//! A scenario is one JSON object. Every field but `about`, `model` and `turns` may be left out, and later ones are added
+//! in the same way: a file that does not know them stays as it is.
+
+mod red;
+mod spec;
+
+use std::path::Path;
+
+use agent::RequestSettings;
+use agent_cache::Budget;
+use agent_core::RawJson;
+use agent_testkit::Script;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use red::{Expect, Kind, Red};
+pub(crate) use spec::{ClockSpec, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler};
+
+use super::sabotage::Sabotage;
+use super::world;
+
+/// One scenario.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    /// What it shows, in a sentence.
+    pub(crate) about: String,
+    /// `PROVIDER/MODEL`.
+    pub(crate) model: String,
+    /// The system prompt.
+    #[serde(default)]
+    pub(crate) system: Vec<FragmentSpec>,
+    #[serde(default)]
+    pub(crate) tools: Vec<ToolSpec>,
+    /// Whether the model is told the day.
+    #[serde(default)]
+    pub(crate) tell_date: bool,
+    /// As the agent's builder takes them.
+    #[serde(default)]
+    pub(crate) settings: RequestSettings,
+    #[serde(default)]
+    pub(crate) clock: ClockSpec,
+    pub(crate) turns: Vec<TurnSpec>,
+    /// Requests, from 1, that a new process sends, after the one before was killed.
+    #[serde(default)]
+    pub(crate) restart_before: Vec<usize>,
+    /// Fields of the cache rules that are other ones here, as `RuleBook::with_overrides` takes them.
+    #[serde(default)]
+    pub(crate) rules: Option<RawJson>,
+    /// What is broken on purpose.
+    #[serde(default)]
+    pub(crate) sabotage: Vec<Sabotage>,
+    /// What must be found: such a scenario passes when it fails in this way.
+    #[serde(default)]
+    pub(crate) red: Option<Red>,
+    /// Words that requests must hold: a scenario whose event never came would show nothing.
+    #[serde(default)]
+    pub(crate) expect: Vec<Expect>,
+    pub(crate) budget: Budget,
+}
+
+impl Scenario {
+    /// Reads a file's text; what is wrong is said with what to write.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let scenario: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// The vendor's name and the model's.
+    pub(crate) fn provider_model(&self) -> (&str, &str) {
+        self.model.split_once('/').unwrap_or(("", &self.model))
+    }
+
+    /// All answers, in order.
+    pub(crate) fn script(&self) -> Script {
+        let mut replies = Vec::new();
+        for step in self.turns.iter().flat_map(|turn| &turn.steps) {
+            let first = replies.len();
+            replies.extend((first..first + step.repeat).map(|at| step.reply(at)));
+        }
+        Script::new(replies)
+    }
+
+    /// Seconds between each request and the next one.
+    pub(crate) fn pauses(&self) -> Vec<u64> {
+        let steps = self.turns.iter().flat_map(|turn| &turn.steps);
+        let pause = |step: &StepSpec| step.seconds.unwrap_or(self.clock.step_seconds);
+        steps.flat_map(|step| std::iter::repeat_n(pause(step), step.repeat)).collect()
+    }
+
+    /// The turn that a request, from 0, belongs to, and whether it is the turn's first one.
+    pub(crate) fn turn_of(&self, request: usize) -> (usize, bool) {
+        let mut begin = 0;
+        for (number, turn) in self.turns.iter().enumerate() {
+            let steps: usize = turn.steps.iter().map(|step| step.repeat).sum();
+            if request < begin + steps {
+                return (number, request == begin);
+            }
+            begin += steps;
+        }
+        (self.turns.len(), false)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (provider, model) = self.provider_model();
+        if agent::Vendor::named(provider).is_none() || model.is_empty() {
+            return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
+        }
+        world::book(self).map_err(|error| format!("rules: {error}"))?;
+        if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
+            return Err("red: give `kind`, `cause` or both, or anything would do".into());
+        }
+        let requests = self.pauses().len();
+        if self.turns.is_empty() || requests == 0 {
+            return Err("turns: give at least one message and one step, or nothing is asked".into());
+        }
+        for (number, turn) in self.turns.iter().enumerate() {
+            self.check_turn(number + 1, turn)?;
+        }
+        if let Some(pair) = self.restart_before.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(format!("restart_before: {} does not come before {}; sort it", pair[0], pair[1]));
+        }
+        match self.restart_before.iter().find(|at| !(2..=requests).contains(*at)) {
+            Some(at) => Err(format!("restart_before: {at} is none of the requests 2 to {requests}")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_turn(&self, number: usize, turn: &TurnSpec) -> Result<(), String> {
+        if turn.user.trim().is_empty() {
+            return Err(format!("turn {number}: `user` is blank; say what the user asks"));
+        }
+        let Some((last, before)) = turn.steps.split_last() else {
+            return Err(format!("turn {number}: `steps` is empty; give the answers of the model"));
+        };
+        if before.iter().any(|step| step.calls.is_empty() && step.repeat > 0) {
+            return Err(format!("turn {number}: a step without calls ends the turn; move it to the end"));
+        }
+        if !last.calls.is_empty() || last.repeat != 1 || (last.say.is_empty() && last.tokens == 0) {
+            return Err(format!("turn {number}: the last step ends it: give it words, no calls, no repeat"));
+        }
+        let called = turn.steps.iter().flat_map(|step| &step.calls);
+        let names: Vec<String> = self.tools.iter().flat_map(ToolSpec::names).collect();
+        match called.into_iter().find(|call| !names.contains(&call.tool)) {
+            Some(call) => Err(format!(
+                "turn {number}: no tool is called {:?}; there are: {}",
+                call.tool,
+                names.join(", ")
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The name of a scenario: its file's, without the ending.
+pub(crate) fn name(path: &Path) -> String {
+    path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: impl Fn(&mut serde_json::Value), expect: &str) {
+        let mut good = serde_json::json!({
+            "about": "a", "model": "anthropic/claude-opus-5-5", "tools": [{"name": "read", "count": 2}],
+            "turns": [{"user": "Go.", "steps": [{"repeat": 3, "calls": [{"tool": "read_ab"}]}, {"say": "Done."}]}],
+            "budget": {}
+        });
+        change(&mut good);
+        let told = Scenario::read(&good.to_string()).map_or_else(|error| error, |_| "good".into());
+        assert!(told.contains(expect), "{told:?} does not say {expect:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_said_with_what_to_write() {
+        check(|_| {}, "good");
+        check(|it| it["budgets"] = 1.into(), "unknown field `budgets`");
+        check(|it| it["model"] = "gpt".into(), "write PROVIDER/NAME");
+        check(|it| it["turns"] = serde_json::json!([]), "at least one message");
+        check(|it| it["turns"][0]["user"] = " ".into(), "turn 1: `user` is blank");
+        check(|it| it["turns"][0]["steps"][1]["say"] = "".into(), "the last step ends it");
+        check(|it| it["turns"][0]["steps"][0]["calls"] = serde_json::json!([]), "move it to the end");
+        check(
+            |it| it["turns"][0]["steps"][0]["calls"][0]["tool"] = "x".into(),
+            "there are: read_aa, read_ab",
+        );
+        check(|it| it["red"] = serde_json::json!({"path": "system[0]"}), "anything would do");
+        check(|it| it["red"] = serde_json::json!({"kind": "hitrate"}), "hit_rate");
+        check(|it| it["rules"] = serde_json::json!({"lookbak": 1}), "lookbak");
+        check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
+        check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
+        check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");
+    }
+
+    #[test]
+    fn steps_become_replies_and_pauses() {
+        let scenario = Scenario::read(
+            r#"{"about":"a","model":"openai/gpt-6-sol","clock":{"step_seconds":7},"tools":[{"name":"read"}],"budget":{},
+                "turns":[{"user":"Go.","steps":[{"repeat":2,"calls":[{"tool":"read","count":2,"result_tokens":9}]},{"say":"Done.","seconds":0}]},
+                         {"user":"On.","steps":[{"calls":[{"tool":"read","input":{"b":1.0,"a":2}}]},{"say":"Yes."}]}]}"#,
+        );
+        let scenario = scenario.unwrap();
+        insta::assert_snapshot!(serde_json::to_string(&scenario.script()).unwrap(), @r#"[{"calls":[{"name":"read","input":{"item":"0.0","tokens":9}},{"name":"read","input":{"item":"0.1","tokens":9}}]},{"calls":[{"name":"read","input":{"item":"1.0","tokens":9}},{"name":"read","input":{"item":"1.1","tokens":9}}]},{"text":"Done."},{"calls":[{"name":"read","input":{"b":1.0,"a":2}}]},{"text":"Yes."}]"#);
+        assert_eq!(scenario.pauses(), [7, 7, 0, 7, 7]);
+        let turns: Vec<_> = (0..6).map(|at| scenario.turn_of(at)).collect();
+        assert_eq!(turns, [(0, true), (0, false), (0, false), (1, true), (1, false), (2, false)]);
+    }
+}
