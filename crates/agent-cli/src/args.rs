@@ -19,6 +19,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// See a whole run, offline and without a key: simulated provider, real HTTP, real tools
     Demo(DemoArgs),
+    /// See what would be sent next, block by block, without asking a model, a key or writing anything
+    Explain(ExplainArgs),
+    /// Examine the agent: ten points, each with evidence; fails when one does
+    Doctor(DoctorArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
     /// Look at what goes over the wire to a provider
@@ -34,6 +38,46 @@ pub(crate) struct RunArgs {
     /// What the agent is to do
     #[arg(allow_hyphen_values = true)]
     pub(crate) prompt: String,
+    /// A session to begin or go on with; an interrupted turn is taken up
+    #[arg(long)]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// Print events as JSON Lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ExplainArgs {
+    /// What the user says next; without it an interrupted turn goes on, or a stand-in is shown
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) prompt: Option<String>,
+    /// A stored session; without it, one that begins
+    #[arg(long)]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show the body too, byte for byte as it would be sent: the last line, or the member `body`
+    #[arg(long)]
+    pub(crate) wire: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What an agent is made of.
+#[derive(Debug, Parser)]
+pub(crate) struct AgentArgs {
     /// The model, as PROVIDER/NAME
     #[arg(long, default_value = "anthropic/claude-opus-5-5")]
     pub(crate) model: String,
@@ -48,9 +92,6 @@ pub(crate) struct RunArgs {
     /// Begin without rule files (AGENTS.md, CLAUDE.md) and without the state of the git repository
     #[arg(long)]
     pub(crate) bare: bool,
-    /// A session to begin or go on with; an interrupted turn is taken up
-    #[arg(long)]
-    pub(crate) session: Option<String>,
     /// Most steps of the turn
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
@@ -65,12 +106,9 @@ pub(crate) struct RunArgs {
     pub(crate) ask: Option<AskMode>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
-    /// Print events as JSON Lines
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
-impl RunArgs {
+impl AgentArgs {
     /// Whose model it is, and its name there; `None` when `--model` names no known vendor.
     pub(crate) fn chosen(&self) -> Option<(Vendor, String)> {
         let (vendor, model) = self.model.split_once('/').filter(|(_, model)| !model.is_empty())?;

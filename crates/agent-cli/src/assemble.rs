@@ -13,7 +13,7 @@ use agent::{
 use agent::prompt::{Fragment, Layer, Session, Value};
 use agent_core::COMPLETE_TOOL;
 
-use crate::args::{AskMode, RunArgs};
+use crate::args::{AgentArgs, AskMode};
 use crate::ask::TerminalAsker;
 use crate::clock::LocalClock;
 use crate::env;
@@ -33,18 +33,29 @@ const DATABASE: &str = "sessions.db";
 pub(crate) struct Base<'a> {
     pub(crate) model: HttpModel,
     pub(crate) workspace: &'a Path,
-    pub(crate) data: &'a Path,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) permissions: Permissions,
     pub(crate) max_steps: u32,
 }
 
 /// The agent of `agent run`.
-pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliError> {
+pub(crate) fn agent(args: &AgentArgs, key: Option<String>) -> Result<Agent, CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
+    let model = model(args, &data, key)?;
+    assembled(args, model, Arc::new(SqliteStore::open(&data)?))
+}
+
+/// The same agent for a command that asks no model, and so needs no key.
+pub(crate) fn keyless(args: &AgentArgs, store: Arc<dyn Store>) -> Result<Agent, CliError> {
+    let data = env::data_dir(args.data.data_dir.clone())?;
+    assembled(args, model(args, &data, Some(LOCAL_KEY.to_owned()))?, store)
+}
+
+fn assembled(args: &AgentArgs, model: HttpModel, store: Arc<dyn Store>) -> Result<Agent, CliError> {
     let base = Base {
-        model: model(args, &data, key)?,
+        model,
         workspace: &args.cwd,
-        data: &data,
+        store,
         permissions: Permissions { mode: args.permission_mode.into(), ..Permissions::default() },
         max_steps: args.max_steps,
     };
@@ -59,7 +70,7 @@ pub(crate) fn agent(args: &RunArgs, key: Option<String>) -> Result<Agent, CliErr
 }
 
 /// What else a session that begins is told: rule files, and the state of the repository.
-fn surroundings(args: &RunArgs) -> Workspace {
+fn surroundings(args: &AgentArgs) -> Workspace {
     let workspace = Workspace::new(&args.cwd);
     if args.bare {
         return workspace.without_rules().without_environment();
@@ -75,8 +86,7 @@ pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliErro
     let sandbox = LocalSandbox::open(base.workspace)?.env(env::vars());
     let place = place(sandbox.path());
     let tools = ToolSet::builder().extend(builtins::all(Arc::new(sandbox))).freeze()?;
-    let store = SqliteStore::open(base.data)?;
-    let builder = Agent::builder().model(base.model).store(store).tools(tools);
+    let builder = Agent::builder().model(base.model).store(base.store).tools(tools);
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;
     Ok(builder.system(SYSTEM).fragment(place).permissions(base.permissions).stop(stop))
@@ -88,7 +98,7 @@ fn place(workspace: &Path) -> String {
 }
 
 /// Refuses to go on with a session in another directory than it began in: its paths and what it read would be wrong.
-pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<(), CliError> {
+pub(crate) async fn check_workspace(args: &AgentArgs, id: &SessionId) -> Result<(), CliError> {
     let Some(store) = stored(&env::data_dir(args.data.data_dir.clone())?)? else { return Ok(()) };
     let Some(record) = store.load(id).await? else { return Ok(()) };
     let now = place(LocalSandbox::open(&args.cwd)?.path());
@@ -102,7 +112,7 @@ pub(crate) async fn check_workspace(args: &RunArgs, id: &SessionId) -> Result<()
     Err(CliError::OtherWorkspace { session: id.clone(), began: began.to_owned() })
 }
 
-fn model(args: &RunArgs, data: &Path, key: Option<String>) -> Result<HttpModel, CliError> {
+fn model(args: &AgentArgs, data: &Path, key: Option<String>) -> Result<HttpModel, CliError> {
     let (vendor, model) = args.chosen().ok_or_else(|| CliError::Model { given: args.model.clone() })?;
     let custom = if vendor.name == "anthropic" { env::var("ANTHROPIC_BASE_URL") } else { None };
     let base_url = args.base_url.clone().or(custom);

@@ -1,4 +1,4 @@
-//! The `agent` program: run an agent, watch the demo, look at sessions, debug what goes over the wire.
+//! The `agent` program: run, explain and examine an agent, watch the demo, look at sessions, debug what goes over the wire.
 
 mod args;
 mod ask;
@@ -35,13 +35,15 @@ fn main() -> ExitCode {
 }
 
 fn take_key(args: &RunArgs) -> Option<String> {
-    let (vendor, _) = args.chosen()?;
+    let (vendor, _) = args.agent.chosen()?;
     secret::take_key(&vendor.key_env)
 }
 
 async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => cmd::run::run(args, key).await,
+        Command::Explain(args) => cmd::explain::explain(args).await,
+        Command::Doctor(args) => cmd::doctor::doctor(args).await,
         Command::Demo(args) => cmd::demo::demo(args).await,
         Command::Sessions(args) => match args.command {
             SessionsCommand::List(args) => cmd::sessions::list(args).await,

@@ -10,6 +10,8 @@
 mod cache;
 mod crash;
 mod demo;
+mod doctor;
+mod explain;
 mod models;
 mod run;
 mod sessions;

@@ -10,7 +10,8 @@ use agent_tools::{Permissions, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::{
-    Asker, Clock, Jitter, NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Session, SystemClock,
+    Asker, Clock, HarnessError, Jitter, NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Session,
+    SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -18,7 +19,7 @@ use crate::{
 pub struct Harness(Arc<HarnessConfig>);
 
 /// The parts of an agent; every one can be swapped with `..HarnessConfig::new(model, store)`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..HarnessConfig::new")]
 pub struct HarnessConfig {
     /// The model.
@@ -70,6 +71,16 @@ impl HarnessConfig {
             jitter: Arc::new(RandomJitter),
             clock: Arc::new(SystemClock),
         }
+    }
+
+    /// All that a session which begins would say: the prompt with what the sources add (requirement A1).
+    pub(crate) async fn whole_prompt(&self, id: &SessionId) -> Result<Prompt, HarnessError> {
+        let mut prompt = self.prompt.clone();
+        for source in &self.sources {
+            let session = id.clone();
+            source.add_to(&mut prompt).await.map_err(|cause| HarnessError::Source { session, cause })?;
+        }
+        Ok(prompt)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Failures of the harness itself; a model's or a tool's failure is an outcome of the turn, not one of these.
 
-use agent_core::{EmptyMessage, HistoryError, SessionId, UnreadableEntry};
+use agent_core::{EmptyMessage, HistoryError, IdError, SessionId, UnreadableEntry};
 use agent_store::StoreError;
+use agent_tools::ToolSetError;
 use agent_turn::{Misuse, RestoreError};
 
 use crate::SourceError;
@@ -43,12 +44,21 @@ pub enum HarnessError {
     /// The message has no content.
     #[error(transparent)]
     Message(#[from] EmptyMessage),
+    /// A name that no session can have.
+    #[error(transparent)]
+    Id(#[from] IdError),
     /// The session is at work on another message of this process.
     #[error("session {0} is at work on another message; wait for its run to finish")]
     AtWork(SessionId),
     /// There is nothing to resume.
     #[error("session {0} has no open turn; send it a message")]
     NothingToResume(SessionId),
+    /// The open turn ends by itself, so there is no request to explain.
+    #[error("the open turn of session {0} ends without another request; give the message that comes next")]
+    NothingToSend(SessionId),
+    /// A fault of this crate: stand-ins of a set of tools that are no set.
+    #[error("the tools cannot be stood in for ({0}); please report this")]
+    StandIn(#[from] ToolSetError),
     /// A fault of this crate: an entry that breaks the rules of the history.
     #[error("the driver wrote an entry that breaks the rules ({0}); please report this")]
     History(#[from] HistoryError),

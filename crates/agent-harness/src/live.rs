@@ -85,12 +85,7 @@ impl Live {
 
     async fn create(config: &HarnessConfig, id: &SessionId, lease: Lease) -> Result<Loaded, HarnessError> {
         let profile = config.model.profile();
-        let mut prompt = config.prompt.clone();
-        for source in &config.sources {
-            let session = id.clone();
-            source.add_to(&mut prompt).await.map_err(|cause| HarnessError::Source { session, cause })?;
-        }
-        let assembled = prompt.assemble();
+        let assembled = config.whole_prompt(id).await?.assemble();
         let meta = SessionMeta {
             id: id.clone(),
             created_ms: config.clock.now_ms(),

@@ -6,12 +6,13 @@ use agent_core::{Cancel, SessionId, UserMessage};
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tracing::Instrument;
 
-use crate::HarnessError;
 use crate::config::HarnessConfig;
 use crate::drive::Drive;
+use crate::explain::explain;
 use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
 use crate::run::{Run, TurnEnd};
+use crate::{ExplainedRequest, HarnessError};
 
 /// A conversation by name. Cloning shares it; one message is at work at a time.
 ///
@@ -58,6 +59,15 @@ impl Session {
     /// Takes up the turn that a crash or a park left open.
     pub async fn resume(&self) -> Result<Run, HarnessError> {
         self.start(None).await
+    }
+
+    /// What would be sent next if the user said this now; with `None` when the open turn went on, or for a message of a
+    /// stand-in's words (requirement A6).
+    ///
+    /// No model is asked, no tool runs, the lease is not taken and nothing is written. What the agent's sources say is
+    /// asked of them.
+    pub async fn explain(&self, message: Option<UserMessage>) -> Result<ExplainedRequest, HarnessError> {
+        explain(&self.config, &self.id, message).await
     }
 
     async fn start(&self, message: Option<UserMessage>) -> Result<Run, HarnessError> {

@@ -6,6 +6,8 @@ mod abort;
 mod cache;
 mod crash;
 mod date;
+mod doctor;
+mod explain;
 mod formats;
 mod prompt;
 mod retry;

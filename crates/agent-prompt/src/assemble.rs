@@ -29,7 +29,7 @@ pub struct Prompt {
 /// rank, then by key. Managed blocks are last whatever their stability (requirement A2).
 #[derive(Debug, Clone)]
 pub struct Assembled {
-    caps: Caps,
+    pub(crate) caps: Caps,
     pub(crate) blocks: Vec<Block>,
     pub(crate) absent: Vec<Absent>,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -200,6 +200,23 @@ impl Notes {
 }
 
 impl Block {
+    /// A block of a session that began earlier, of which nobody knows any more who said it.
+    pub(crate) fn stored(position: usize, block: &SystemBlock, is_static: bool) -> Self {
+        let text = Text::or(block.text(), "(empty)");
+        Self {
+            key: format!("block {}", position + 1),
+            layer: Layer::Session,
+            source: Source::Stored,
+            stability: if is_static { Stability::Static } else { Stability::Session },
+            declared: None,
+            hash: text_hash(text.as_str()),
+            text,
+            cut: None,
+            losers: Vec::new(),
+            rank: 0,
+        }
+    }
+
     /// What stands in front of later ones: it was sent and is not rewritten.
     fn frozen(&self) -> Contender {
         let claim = claim(&self.key, self.layer, self.rank, &self.source);

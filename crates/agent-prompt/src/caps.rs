@@ -104,7 +104,7 @@ impl Cut {
     /// The line that tells the model and the user.
     pub(crate) fn note(&self, key: &str, layer: Layer, source: &Source) -> String {
         let name = match source {
-            Source::Code => key,
+            Source::Code | Source::Stored => key,
             Source::Config(name) | Source::File(name) | Source::Database(name) => name,
         };
         let total = self.kept_bytes + self.left_out_bytes;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agent_core::{Diagnostic, Mark, MarkPoint, ToolCard, Ttl};
+use agent_core::{Diagnostic, Mark, MarkPoint, SystemBlock, ToolCard, Ttl};
 use serde::Serialize;
 
 use crate::assemble::{Assembled, Block, Notes};
@@ -95,8 +95,8 @@ impl Assembled {
             last.breakpoint = marked(MarkPoint::Tools);
         }
         let mut blocks: Vec<_> = self.blocks.iter().map(ExplainedBlock::of).collect();
-        if let Some(last) = blocks.last_mut() {
-            last.breakpoint = marked(MarkPoint::System(0));
+        for (position, block) in blocks.iter_mut().enumerate() {
+            block.breakpoint = marked(MarkPoint::System(position));
         }
         let noted = beside.notes.iter();
         Explanation {
@@ -121,6 +121,27 @@ impl Assembled {
                 .cloned()
                 .collect(),
         }
+    }
+}
+
+impl Assembled {
+    /// What a session sends that began earlier, and keeps the system prompt it began with: `system`, of which the first
+    /// `static_blocks` are static. Blocks that this prompt still says have their origin; others come from
+    /// [`crate::Source::Stored`].
+    pub fn explain_stored(
+        &self,
+        system: &[SystemBlock],
+        static_blocks: usize,
+        beside: Beside<'_>,
+    ) -> Explanation {
+        let known = |text: &str| self.blocks.iter().find(|block| block.text.as_str() == text).cloned();
+        let blocks = system.iter().enumerate().map(|(position, block)| {
+            let is_static = position < static_blocks;
+            known(block.text()).unwrap_or_else(|| Block::stored(position, block, is_static))
+        });
+        let blocks = blocks.collect();
+        let stored = Self { caps: self.caps.clone(), blocks, absent: Vec::new(), diagnostics: Vec::new() };
+        Explanation { static_blocks, ..stored.explain(beside) }
     }
 }
 
@@ -179,11 +200,8 @@ impl fmt::Display for Explanation {
 fn show_blocks(f: &mut fmt::Formatter<'_>, blocks: &[ExplainedBlock]) -> fmt::Result {
     for (number, ExplainedBlock { block, bytes, estimated_tokens: tokens, breakpoint }) in (1..).zip(blocks) {
         let Block { key, layer, source, stability, hash, .. } = block;
-        writeln!(
-            f,
-            "{number}. {key}: {} from {source} ({layer}), {bytes} bytes, about {tokens} tokens, {hash}",
-            stability.name()
-        )?;
+        let who = format!("{number}. {key}: {} from {source} ({layer})", stability.name());
+        show_line(f, &who, &format!("{bytes} bytes, about {tokens} tokens, {hash}"))?;
         if let Some(why) = block.declared {
             writeln!(f, "   declared static: {why}")?;
         }
@@ -192,11 +210,31 @@ fn show_blocks(f: &mut fmt::Formatter<'_>, blocks: &[ExplainedBlock]) -> fmt::Re
         }
         show_losers(f, &block.losers)?;
         for line in block.text.as_str().lines() {
-            writeln!(f, "   | {line}")?;
+            show_wrapped(f, line)?;
         }
         show_breakpoint(f, *breakpoint)?;
     }
     Ok(())
+}
+
+/// One line where both fit, else two.
+fn show_line(f: &mut fmt::Formatter<'_>, who: &str, what: &str) -> fmt::Result {
+    let together = who.chars().count() + what.chars().count() + 2 <= COLUMNS;
+    writeln!(f, "{who}{}{what}", if together { ", " } else { ",\n   " })
+}
+
+/// A line of a text, broken at spaces where it is too long to be read.
+fn show_wrapped(f: &mut fmt::Formatter<'_>, line: &str) -> fmt::Result {
+    let mut shown = String::new();
+    for word in line.split_inclusive(' ') {
+        let too_long = shown.chars().count() + word.trim_end().chars().count() > COLUMNS - 5;
+        if too_long && !shown.is_empty() {
+            writeln!(f, "   | {}", shown.trim_end())?;
+            shown.clear();
+        }
+        shown.push_str(word);
+    }
+    writeln!(f, "{}", format!("   | {shown}").trim_end())
 }
 
 fn show_losers(f: &mut fmt::Formatter<'_>, losers: &[Loser]) -> fmt::Result {
@@ -216,3 +254,6 @@ fn show_breakpoint(f: &mut fmt::Formatter<'_>, breakpoint: Option<Ttl>) -> fmt::
         None => Ok(()),
     }
 }
+
+/// How wide the text is where words can be broken.
+const COLUMNS: usize = 80;

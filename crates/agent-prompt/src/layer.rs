@@ -40,6 +40,8 @@ pub enum Source {
     File(String),
     /// A record of a database, by its name.
     Database(String),
+    /// The record of a session that began earlier, in which sources are not kept.
+    Stored,
 }
 
 impl Layer {
@@ -71,8 +73,8 @@ impl Source {
     pub(crate) fn heading(&self, layer: Layer) -> Option<String> {
         let managed = layer == Layer::Managed;
         let origin = match self {
-            Self::Code if !managed => return None,
-            Self::Code => String::new(),
+            Self::Code | Self::Stored if !managed => return None,
+            Self::Code | Self::Stored => String::new(),
             Self::Config(name) | Self::File(name) | Self::Database(name) => format!(" from {name}"),
         };
         Some(if managed {
@@ -90,6 +92,7 @@ impl fmt::Display for Source {
             Self::Config(name) => write!(f, "config {name}"),
             Self::File(path) => write!(f, "file {path}"),
             Self::Database(name) => write!(f, "database {name}"),
+            Self::Stored => f.write_str("the stored session"),
         }
     }
 }

@@ -164,6 +164,10 @@ impl Store for MemoryStore {
         let found = self.lock().blobs.get(hash).cloned();
         found.map(|bytes| rows::checked(hash, bytes)).transpose()
     }
+
+    fn is_durable(&self) -> bool {
+        false
+    }
 }
 
 impl Shared {

@@ -85,6 +85,11 @@ pub trait Store: Debug + Send + Sync {
 
     /// The bytes, checked against their hash; `None` when no session keeps them.
     async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Whether sessions outlive this process. True unless a store says otherwise.
+    fn is_durable(&self) -> bool {
+        true
+    }
 }
 
 #[async_trait]
@@ -131,5 +136,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
         (**self).get_blob(hash).await
+    }
+    fn is_durable(&self) -> bool {
+        (**self).is_durable()
     }
 }

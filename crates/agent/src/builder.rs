@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_cache::Lifetimes;
 use agent_core::{LanguageModel, RequestSettings, SessionId};
-use agent_harness::{Asker, Clock, Harness, HarnessConfig, PromptSource, RetryPolicy, Session};
+use agent_harness::{Asker, Checkup, Clock, Harness, HarnessConfig, PromptSource, RetryPolicy, Session};
 use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
 use agent_store::{MemoryStore, Store};
 use agent_tools::{Permissions, ToolSet};
@@ -89,6 +89,26 @@ impl Agent {
     /// A session by name; the first message opens or creates it.
     pub fn session(&self, id: SessionId) -> Session {
         self.0.session(id)
+    }
+
+    /// Examines the agent as it would run: the ten points of a sound agent, each with what was looked at.
+    ///
+    /// ```
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), agent::BuildError> {
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    /// let agent = agent::Agent::builder().system("Be brief.").model(model).build()?;
+    /// let checkup = agent.examine().await;
+    /// assert!(!checkup.has_failed(), "{checkup}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// No model is asked. Tools that only read are called once, with `{}` and a cancelled token; the store gets a session
+    /// `agent-doctor-…`, which is deleted again.
+    pub async fn examine(&self) -> Checkup {
+        agent_harness::examine(self.0.config()).await
     }
 
     /// The driver underneath.

@@ -52,9 +52,10 @@ pub use agent_core::{
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Clock, Environment, Harness, HarnessConfig, HarnessError, Jitter,
+    AllowAll, Answer, Asker, AskerError, Checkup, Clock, Environment, ExplainedBreakpoint, ExplainedMessage,
+    ExplainedPart, ExplainedRequest, Finding, Harness, HarnessConfig, HarnessError, Jitter, MessageKind,
     NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd,
-    Workspace,
+    Verdict, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -107,6 +108,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/sessions.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
+#[doc = include_str!("../../../docs/guides/doctor.md")]
 #[doc = include_str!("../../../docs/guides/cache-audit.md")]
 #[doc = include_str!("../../../docs/guides/wire.md")]
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]

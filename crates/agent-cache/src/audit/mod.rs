@@ -297,6 +297,10 @@ impl Audit {
             Some(Missed::NotYetReadable { block }) => Divergence::new(path(block), Cause::NotYetReadable),
             Some(Missed::NoMarker) | None => {
                 let earlier = before.map(|at| &self.earlier[at]);
+                // The first request that is long enough finds nothing of those that were not.
+                if earlier.is_some_and(|it| it.prefix.total < rules.min_tokens) {
+                    return Divergence::new(last, Cause::BelowMinimum);
+                }
                 let end = earlier.and_then(|it| it.request.blocks.last()).map(|block| block.path.clone());
                 let cause = if marks { Cause::TailUnmarked } else { Cause::ServiceMiss };
                 Divergence::new(end.unwrap_or(last), cause)

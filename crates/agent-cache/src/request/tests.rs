@@ -48,6 +48,18 @@ fn anthropic_bodies() {
 }
 
 #[test]
+fn a_breakpoint_in_a_result_is_read_and_changes_no_byte() {
+    let body = |mark: &str| {
+        let part = format!(r#"{{"type":"input_text","text":"r"{mark}}}"#);
+        let result = format!(r#"{{"type":"function_call_output","call_id":"c","output":[{part}]}}"#);
+        Request::read(format!(r#"{{"model":"gpt-5.6","input":[{result}]}}"#).as_bytes(), None).unwrap()
+    };
+    let (plain, marked) = (body(""), body(r#","prompt_cache_breakpoint":{"mode":"explicit"}"#));
+    assert_eq!((plain.blocks[0].mark, marked.blocks[0].mark), (None, Some(Ttl::FiveMinutes)));
+    assert_eq!(plain.blocks[0].bytes, marked.blocks[0].bytes);
+}
+
+#[test]
 fn openai_bodies() {
     let chat = r#"{"model":"gpt-5.6","prompt_cache_key":"k","tools":[{"type":"function","function":{"name":"f"}}],
         "messages":[{"role":"developer","content":"S"},{"role":"user","content":[{"type":"text","text":"u","prompt_cache_breakpoint":{"mode":"explicit"}}]},

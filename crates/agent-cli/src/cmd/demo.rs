@@ -4,10 +4,11 @@
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use agent::{
-    ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions, SessionId, Store,
-    TerminalReason, TurnEnd,
+    ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions, SessionId,
+    SqliteStore, Store, TerminalReason, TurnEnd,
 };
 use agent_core::{Entry, StepRecord, ToolResult};
 use agent_testkit::{Script, SimProvider};
@@ -58,8 +59,13 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
         ..HttpConfig::default()
     })?;
     let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
-    let base =
-        Base { model, workspace: &place.workspace, data: &place.data, permissions, max_steps: MAX_STEPS };
+    let base = Base {
+        model,
+        workspace: &place.workspace,
+        store: Arc::new(SqliteStore::open(&place.data)?),
+        permissions,
+        max_steps: MAX_STEPS,
+    };
     let agent = assemble::builder(base)?.build()?;
     let id = SessionId::new(SESSION)?;
 

@@ -2,6 +2,8 @@
 
 pub(crate) mod cache;
 pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod sim;

@@ -23,8 +23,8 @@ pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, 
         Some(id) => SessionId::new(id.clone())?,
         None => SessionId::new(uuid::Uuid::now_v7().to_string())?,
     };
-    assemble::check_workspace(&args, &id).await?;
-    let agent = assemble::agent(&args, key)?;
+    assemble::check_workspace(&args.agent, &id).await?;
+    let agent = assemble::agent(&args.agent, key)?;
     let end = if args.json {
         watch(&agent, &id, &args.prompt, &mut JsonScreen(stdout())).await?
     } else {

@@ -30,6 +30,7 @@ async fn list_and_show() {
     let shown: String =
         shown.lines().filter(|line| !line.starts_with("tokens")).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(shown, @r#"
+    > Today's date is 2026-11-30.
     > look around
     • glob({"pattern":"*"})
       ✓ No file fits `*`, hidden and ignored files included. Try a wider pattern such as `**/*name*`.

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use agent_core::{SystemBlock, TerminalReason};
+use agent_core::TerminalReason;
 use agent_harness::{Harness, HarnessConfig};
+use agent_prompt::{Fragment, Layer, Session, Static, Value};
 use agent_providers::{ApiKey, HttpConfig, HttpModel, Vendor};
 use agent_store::MemoryStore;
 use agent_testkit::{RecordedRequest, Redactions, Reply, SimProvider, render_prefixes, render_request};
@@ -42,10 +43,10 @@ async fn two_turns(vendor: &str, model: &str, dir: &Path) -> Vec<RecordedRequest
     });
     let mut config = HarnessConfig::new(Arc::new(model.unwrap()), Arc::new(MemoryStore::new()));
     config.tools = ToolSet::builder().with(look).freeze().unwrap();
-    config.system = vec![
-        SystemBlock::new(RULES.repeat(150)).unwrap(),
-        SystemBlock::new(format!("You work in {}.", dir.display())).unwrap(),
-    ];
+    let rules = Value::declared(RULES.repeat(150), "long, and the same in every run");
+    config.prompt.add(Fragment::<Static>::new(Layer::Session, "rules", rules).unwrap());
+    let place = Value::session(format!("You work in {}.", dir.display()));
+    config.prompt.add(Fragment::<Session>::new(Layer::Session, "place", place).unwrap());
     let session = Harness::new(config).session(id());
     for words in ["Which bed is dry?", "What do I do?"] {
         let (_, end) = watch(session.send(words).await.unwrap()).await;

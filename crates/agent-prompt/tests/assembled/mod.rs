@@ -91,7 +91,7 @@ fn explained_as_text_and_json() {
     let notes = assembled.step_notes(&Notes::default(), &[hint]);
     let marks = [
         Mark { at: MarkPoint::Tools, ttl: Ttl::OneHour },
-        Mark { at: MarkPoint::System(0), ttl: Ttl::FiveMinutes },
+        Mark { at: MarkPoint::System(1), ttl: Ttl::FiveMinutes },
     ];
     let tools = tools();
     let explanation = assembled.explain(Beside { tools: &tools, notes: &[&notes], marks: &marks });
@@ -99,6 +99,32 @@ fn explained_as_text_and_json() {
     insta::assert_snapshot!("explained_json", explanation.to_json().unwrap());
     assert_eq!(explanation.system_hash, system_hash(&assembled.system()));
     assert_eq!(explanation.tools_hash, tools_hash(&tools));
+}
+
+#[test]
+fn a_stored_session_is_explained_by_what_is_still_said() {
+    let assembled = full().assemble();
+    let mut system = assembled.system();
+    let long = "It says what no one says any more. ".repeat(4);
+    system[1] = agent_core::SystemBlock::new(long).unwrap();
+    let marks = [Mark { at: MarkPoint::System(1), ttl: Ttl::FiveMinutes }];
+    let explanation = assembled.explain_stored(&system, 1, Beside { marks: &marks, ..Beside::default() });
+    assert_eq!(explanation.system_hash, system_hash(&system));
+    assert_eq!(explanation.blocks[0].block, assembled.blocks()[0]);
+    let marked: Vec<_> = explanation.blocks.iter().map(|block| block.breakpoint.is_some()).collect();
+    assert_eq!(marked.iter().filter(|marked| **marked).count(), 1);
+    assert!(marked[1], "the breakpoint stands behind the block that the mark names");
+    let shown = explanation.to_string();
+    let from = shown.find("2. ").unwrap();
+    let until = shown.find("\n3. ").unwrap();
+    insta::assert_snapshot!(&shown[from..until], @"
+    2. block 2: session from the stored session (session),
+       140 bytes, about 35 tokens, 6f5e1771156a475a
+       | It says what no one says any more. It says what no one says any more. It
+       | says what no one says any more. It says what no one says any more.
+       ^ cache breakpoint, 5m
+    ");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! A store in memory whose writes begin to fail at a chosen one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent_core::{
+    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
+    Usage,
+};
+use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
+use async_trait::async_trait;
+
+/// Writes so many times and fails from then on, as a full disk does.
+#[derive(Debug)]
+pub(super) struct Flaky {
+    pub(super) store: Arc<MemoryStore>,
+    left: AtomicUsize,
+}
+
+impl Flaky {
+    pub(super) fn after(writes: usize) -> Self {
+        Self { store: Arc::default(), left: AtomicUsize::new(writes) }
+    }
+
+    fn write(&self) -> Result<(), StoreError> {
+        let taken = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        taken.map(drop).map_err(|_| StoreError::Closed)
+    }
+}
+
+#[async_trait]
+impl Store for Flaky {
+    async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.store.lease(session).await
+    }
+
+    async fn create(
+        &self,
+        lease: &Lease,
+        meta: &SessionMeta,
+        checkpoint: &Checkpoint,
+    ) -> Result<Revision, StoreError> {
+        self.write()?;
+        self.store.create(lease, meta, checkpoint).await
+    }
+
+    async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        self.store.load(session).await
+    }
+
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+        self.write()?;
+        self.store.commit(lease, commit).await
+    }
+
+    async fn journal(
+        &self,
+        lease: &Lease,
+        records: &[JournalRecord],
+        events: &[Event],
+    ) -> Result<(), StoreError> {
+        self.write()?;
+        self.store.journal(lease, records, events).await
+    }
+
+    async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
+        self.store.events(session, after_seq).await
+    }
+
+    async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
+        self.store.usage(session).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
+        self.store.sessions().await
+    }
+
+    async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
+        self.write()?;
+        self.store.delete(lease).await
+    }
+
+    async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
+        self.write()?;
+        self.store.put_blob(session, bytes).await
+    }
+
+    async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get_blob(hash).await
+    }
+}

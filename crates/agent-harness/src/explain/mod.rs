@@ -1,0 +1,213 @@
+//! What a session would send next, without asking a model, without its lease and without writing anything.
+
+mod message;
+mod shadow;
+mod show;
+
+use std::sync::Arc;
+
+use agent_core::{
+    Body, Diagnostic, EventBody, JournalRecord, Mark, MarkPoint, SessionId, SessionRecord, Ttl, UserMessage,
+};
+use agent_prompt::{Beside, Explanation, estimate_tokens};
+use serde::Serialize;
+
+use crate::config::HarnessConfig;
+use crate::session::Session;
+use crate::spy::{Request, Spy};
+use crate::stand_in::Stage;
+use crate::{AllowAll, HarnessError, RetryPolicy};
+use shadow::Shadow;
+
+pub(crate) use message::messages;
+pub use message::{ExplainedMessage, ExplainedPart, MessageKind};
+
+/// Stands in for the user's words where none were given.
+const PLACEHOLDER: &str = "(what the user says next)";
+/// Stands in for what a call of the open step will answer.
+const NOT_RUN: &str = "(the result of this call, which was not run to explain the request)";
+
+/// What a session would send next (requirement A6): as text by `Display`, as JSON by serde.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedRequest {
+    /// The session.
+    pub session: SessionId,
+    /// Whether it would begin with this request.
+    pub is_new: bool,
+    /// The model that would be asked, `provider/name`.
+    pub model: String,
+    /// Whether the last words of the user are a stand-in, because none were given.
+    pub assumes_message: bool,
+    /// Calls of the open step whose results are stand-ins, by tool: they would run before this request is sent.
+    pub assumes_results: Vec<String>,
+    /// The tools and the system prompt.
+    pub prompt: Explanation,
+    /// The conversation in the order it is sent.
+    pub messages: Vec<ExplainedMessage>,
+    /// The cache breakpoints of the whole request, in order.
+    pub breakpoints: Vec<ExplainedBreakpoint>,
+    /// What cannot be sent as asked, and what is different from how the session began.
+    pub request_diagnostics: Vec<Diagnostic>,
+    /// The headers that what is in the body needs, beside those of every request.
+    pub headers: Vec<(String, String)>,
+    /// The exact length of the body in bytes, everything included.
+    pub body_bytes: usize,
+    /// Tokens of the whole body, estimated from its bytes.
+    pub body_estimated_tokens: usize,
+    #[serde(skip)]
+    body: Body,
+}
+
+/// A cache breakpoint of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedBreakpoint {
+    /// What it ends: the block of the body (`tools[7]`, `system[1]`, `messages[2].content[0]`), or in formats that are not
+    /// read back what was marked (`tools`, `system 1`, `entry 2`).
+    pub at: String,
+    /// How long what lies before it is kept.
+    pub ttl: Ttl,
+}
+
+impl ExplainedRequest {
+    /// The body, byte for byte as it would be sent.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+/// Explains the next request of a session.
+///
+/// It is the real driver that puts the request together, on a store that keeps nothing, with a model that only looks
+/// and with tools that do nothing: there is no second assembly that could say something else.
+pub(crate) async fn explain(
+    config: &HarnessConfig,
+    id: &SessionId,
+    message: Option<UserMessage>,
+) -> Result<ExplainedRequest, HarnessError> {
+    let record = config.store.load(id).await?;
+    let (prompt, unknown) = match config.whole_prompt(id).await {
+        Ok(prompt) => (prompt, None),
+        Err(error) if record.is_none() => return Err(error),
+        // A stored session goes on without its sources; only who said what is not known then.
+        Err(error) => {
+            (config.prompt.clone(), Some(Diagnostic { what: "sources".into(), why: error.to_string() }))
+        }
+    };
+    let assembled = prompt.assemble();
+    let open = record.as_ref().is_some_and(|record| record.checkpoint.turn.is_some());
+    let (is_new, assumes_message) = (record.is_none(), message.is_none() && !open);
+    let assumes_results = record.as_ref().map(unanswered).unwrap_or_default();
+    let (spy, seen) = Spy::new(config.model.clone(), Vec::new());
+    let shadow = HarnessConfig {
+        model: spy,
+        store: Arc::new(Shadow::new(record, config.store.clone())),
+        tools: Stage::new(|_| NOT_RUN.to_owned()).of(&config.tools)?,
+        // The sources were asked above; of a stored session they are not asked.
+        prompt: if is_new { prompt } else { config.prompt.clone() },
+        sources: if is_new { Vec::new() } else { config.sources.clone() },
+        asker: Arc::new(AllowAll),
+        retry: RetryPolicy::never(),
+        ..config.clone()
+    };
+    let told = rehearse(shadow, id, message, open).await?;
+    let request = seen.all().into_iter().next().ok_or_else(|| HarnessError::NothingToSend(id.clone()))?;
+    let breakpoints = breakpoints(&request);
+    let Request { system, tools, messages, marks, outgoing, diagnostics } = request;
+    // Some formats mark no tools; what is not in the body is not shown.
+    let tools_marked = breakpoints.iter().any(|breakpoint| breakpoint.at.starts_with("tools"));
+    let sent = |mark: &&Mark| tools_marked || mark.at != MarkPoint::Tools;
+    let marks: Vec<Mark> = marks.iter().filter(sent).copied().collect();
+    let beside = Beside { tools: &tools, marks: &marks, ..Beside::default() };
+    let explanation = if is_new {
+        assembled.explain(beside)
+    } else {
+        assembled.explain_stored(&system, told.static_blocks, beside)
+    };
+    let said = |diagnostic: &Diagnostic| explanation.diagnostics.contains(diagnostic);
+    let mut request_diagnostics: Vec<Diagnostic> =
+        told.diagnostics.into_iter().filter(|diagnostic| !said(diagnostic)).collect();
+    request_diagnostics.extend(diagnostics.into_iter().chain(unknown));
+    request_diagnostics.dedup();
+    let profile = config.model.profile();
+    let body_bytes = outgoing.body.len();
+    Ok(ExplainedRequest {
+        session: id.clone(),
+        is_new,
+        model: format!("{}/{}", profile.provider, profile.model),
+        assumes_message,
+        assumes_results,
+        prompt: explanation,
+        messages,
+        breakpoints,
+        request_diagnostics,
+        headers: outgoing.headers,
+        body_bytes,
+        body_estimated_tokens: estimate_tokens(body_bytes),
+        body: outgoing.body,
+    })
+}
+
+/// The breakpoints as they stand in the body; as they were planned, where its format is not read.
+pub(crate) fn breakpoints(request: &Request) -> Vec<ExplainedBreakpoint> {
+    if let Ok(body) = agent_cache::Request::read(&request.outgoing.body.to_vec(), None) {
+        let marked = body.blocks.into_iter().filter_map(|block| Some((block.path, block.mark?)));
+        return marked.map(|(at, ttl)| ExplainedBreakpoint { at, ttl }).collect();
+    }
+    let planned = request.marks.iter().map(|mark| {
+        let at = match mark.at {
+            MarkPoint::Tools => "tools".to_owned(),
+            MarkPoint::System(block) => format!("system {block}"),
+            MarkPoint::Entry(entry) => format!("entry {entry}"),
+            other => format!("{other:?}"),
+        };
+        ExplainedBreakpoint { at, ttl: mark.ttl }
+    });
+    planned.collect()
+}
+
+/// What the driver told before it would have asked the model.
+struct Told {
+    static_blocks: usize,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Drives the shadow up to the model call, which fails.
+async fn rehearse(
+    shadow: HarnessConfig,
+    id: &SessionId,
+    message: Option<UserMessage>,
+    open: bool,
+) -> Result<Told, HarnessError> {
+    let record = shadow.store.load(id).await?;
+    let static_blocks = record.map_or(0, |record| record.meta.static_blocks);
+    let session = Session::new(Arc::new(shadow), id.clone());
+    let mut run = match message {
+        Some(message) => session.send_message(message).await?,
+        None if open => session.resume().await?,
+        None => session.send(PLACEHOLDER).await?,
+    };
+    let mut diagnostics = Vec::new();
+    while let Some(event) = run.next().await {
+        if let EventBody::RequestDiagnostic(diagnostic) = event.body {
+            diagnostics.push(diagnostic);
+        }
+    }
+    run.finish().await?;
+    Ok(Told { static_blocks, diagnostics })
+}
+
+/// The tools of the calls that were journaled without a result.
+fn unanswered(record: &SessionRecord) -> Vec<String> {
+    let answered = |call| {
+        let mut records = record.journal.iter();
+        records.any(|record| matches!(record, JournalRecord::Finished { result, .. } if result.call == call))
+    };
+    let responses = record.journal.iter().filter_map(|record| match record {
+        JournalRecord::Response(pending) => Some(pending),
+        JournalRecord::Started(_) | JournalRecord::Finished { .. } => None,
+    });
+    let calls = responses.flat_map(|pending| pending.unanswered());
+    calls.filter(|call| !answered(call.id.clone())).map(|call| call.name.clone()).collect()
+}

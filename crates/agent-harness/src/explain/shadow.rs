@@ -1,0 +1,86 @@
+//! A store that a run may write to without anything being written.
+
+use std::sync::Arc;
+
+use agent_core::{
+    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
+    Usage,
+};
+use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
+use async_trait::async_trait;
+
+/// One session as it was loaded, in front of the store it came from: reads go through, writes go nowhere.
+#[derive(Debug)]
+pub(super) struct Shadow {
+    record: Option<SessionRecord>,
+    store: Arc<dyn Store>,
+    /// Gives leases of its own and keeps large outputs until the run is over.
+    scratch: MemoryStore,
+}
+
+impl Shadow {
+    pub(super) fn new(record: Option<SessionRecord>, store: Arc<dyn Store>) -> Self {
+        Self { record, store, scratch: MemoryStore::new() }
+    }
+}
+
+#[async_trait]
+impl Store for Shadow {
+    async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        let lease = self.scratch.lease(session).await?;
+        if let Some(record) = &self.record {
+            self.scratch.create(&lease, &record.meta, &record.checkpoint).await?;
+        }
+        Ok(lease)
+    }
+
+    async fn create(
+        &self,
+        lease: &Lease,
+        meta: &SessionMeta,
+        checkpoint: &Checkpoint,
+    ) -> Result<Revision, StoreError> {
+        self.scratch.create(lease, meta, checkpoint).await
+    }
+
+    async fn load(&self, _session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        Ok(self.record.clone())
+    }
+
+    async fn commit(&self, _lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+        Ok(Revision(commit.expect.0 + 1))
+    }
+
+    async fn journal(
+        &self,
+        _lease: &Lease,
+        _records: &[JournalRecord],
+        _events: &[Event],
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
+        self.store.events(session, after_seq).await
+    }
+
+    async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
+        self.store.usage(session).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
+        self.store.sessions().await
+    }
+
+    async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
+        self.scratch.delete(lease).await
+    }
+
+    async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
+        self.scratch.put_blob(session, bytes).await
+    }
+
+    async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get_blob(hash).await
+    }
+}

@@ -1,0 +1,69 @@
+//! A tool that looks like another one and does nothing.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_core::{RawJson, ToolCard, ToolOutput};
+use agent_tools::{Permit, Tool, ToolCx, ToolError, ToolSet, ToolSetError, ToolTraits};
+use async_trait::async_trait;
+
+/// What all stand-ins of a set answer, and which of them ran. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    answer: Arc<dyn Fn(&ToolTraits) -> String + Send + Sync>,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+/// The card and the traits of a tool, with nothing behind them.
+#[derive(Debug)]
+struct StandIn {
+    tool: Arc<dyn Tool>,
+    stage: Stage,
+}
+
+impl Stage {
+    pub(crate) fn new(answer: impl Fn(&ToolTraits) -> String + Send + Sync + 'static) -> Self {
+        Self { answer: Arc::new(answer), ran: Arc::default() }
+    }
+
+    /// The set with a stand-in for each of its tools.
+    pub(crate) fn of(&self, tools: &ToolSet) -> Result<ToolSet, ToolSetError> {
+        let stand_ins = tools
+            .iter()
+            .map(|tool| Arc::new(StandIn { tool: tool.clone(), stage: self.clone() }) as Arc<dyn Tool>);
+        ToolSet::builder().extend(stand_ins).freeze()
+    }
+
+    /// The tools that ran, in order.
+    pub(crate) fn ran(&self) -> Vec<String> {
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("ran", &self.ran).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Tool for StandIn {
+    fn card(&self) -> &ToolCard {
+        self.tool.card()
+    }
+
+    fn traits(&self) -> &ToolTraits {
+        self.tool.traits()
+    }
+
+    fn subject(&self, input: &RawJson) -> Option<String> {
+        self.tool.subject(input)
+    }
+
+    async fn run(&self, _cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+        permit.covers(self.card().name(), input)?;
+        let name = self.card().name().to_owned();
+        self.stage.ran.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        Ok(ToolOutput::text((self.stage.answer)(self.traits())))
+    }
+}

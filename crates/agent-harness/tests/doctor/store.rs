@@ -1,0 +1,68 @@
+//! A store in memory that says it is durable, and can be made to lie.
+
+use agent_core::{
+    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
+    Usage,
+};
+use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
+use async_trait::async_trait;
+
+#[derive(Debug, Default)]
+pub(super) struct Durable {
+    pub(super) store: MemoryStore,
+    /// Whether no entry is given back.
+    pub(super) forgets: bool,
+    /// Whether nothing can be written.
+    pub(super) is_full: bool,
+}
+
+#[async_trait]
+impl Store for Durable {
+    async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.store.lease(session).await
+    }
+    async fn create(
+        &self,
+        lease: &Lease,
+        meta: &SessionMeta,
+        state: &Checkpoint,
+    ) -> Result<Revision, StoreError> {
+        if self.is_full { Err(StoreError::Closed) } else { self.store.create(lease, meta, state).await }
+    }
+    async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        let mut record = self.store.load(session).await?;
+        if let (true, Some(record)) = (self.forgets, &mut record) {
+            record.entries.clear();
+        }
+        Ok(record)
+    }
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+        self.store.commit(lease, commit).await
+    }
+    async fn journal(
+        &self,
+        lease: &Lease,
+        records: &[JournalRecord],
+        events: &[Event],
+    ) -> Result<(), StoreError> {
+        self.store.journal(lease, records, events).await
+    }
+    async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
+        self.store.events(session, after_seq).await
+    }
+    async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
+        self.store.usage(session).await
+    }
+    async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
+        self.store.sessions().await
+    }
+    async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
+        self.store.delete(lease).await
+    }
+    async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
+        self.store.put_blob(session, bytes).await
+    }
+    async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get_blob(hash).await
+    }
+}
