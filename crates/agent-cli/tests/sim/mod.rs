@@ -151,7 +151,7 @@ async fn this_program_talks_to_it() {
     let mut run = home.command(&["run", "--base-url", &sim.base_url, "What do you see?"]);
     let output = run.env("ANTHROPIC_API_KEY", "any").output().await.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && text.contains(r#"You said: "What do you see?""#), "{text}");
+    assert!(output.status.success() && text.contains("\\nWhat do you see?\"\n"), "{text}");
     let (_, _, told) = sim.end(rustix::process::Signal::TERM).await;
     assert!(told.starts_with("POST /v1/messages claude-opus-5-5  200  read 0 written "), "{told}");
 }
