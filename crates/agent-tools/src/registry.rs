@@ -193,6 +193,8 @@ mod tests {
         assert_eq!(set(|b| b).unwrap(), "b, a");
         assert_eq!(set(|b| b.without("b")).unwrap(), "a");
         assert_eq!(set(|b| b.replace(tool("b"))).unwrap(), "b, a");
+        assert_eq!(set(|b| b.extend_sorted([tool("d"), tool("c")])).unwrap(), "b, a, c, d");
+        assert_eq!(set(|b| b.extend_sorted([tool("c"), tool("d")])).unwrap(), "b, a, c, d");
         insta::assert_snapshot!(set(|b| b.without("bb")).unwrap_err(), @"no tool is called `bb`, so it cannot be taken out; there are: b, a");
         insta::assert_snapshot!(set(|b| b.with(tool("a"))).unwrap_err(), @"two tools are called `a`; rename one, or use `replace` to put one in the other's place");
     }

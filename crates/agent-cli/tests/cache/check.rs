@@ -47,7 +47,7 @@ async fn a_loop_that_keeps_its_prefix_passes_in_every_life() {
     );
     let hashes: Vec<&str> = lines[1..5].iter().map(|line| &line[6..54]).collect();
     assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
-    assert_eq!(lines[5], "1 scenarios, 0 failed");
+    assert_eq!(lines[5], "1 scenario, 0 failed");
     let (again, _home) = check(&[("good", good)], &["--rows"]).await;
     assert_eq!(again.stdout, output.stdout, "the same on every run");
 }

@@ -36,7 +36,8 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     }
     let failed = verdicts.iter().filter(|verdict| !verdict.holds()).count();
     if !args.json {
-        writeln!(out, "{} scenarios, {failed} failed", verdicts.len())?;
+        let plural = if verdicts.len() == 1 { "" } else { "s" };
+        writeln!(out, "{} scenario{plural}, {failed} failed", verdicts.len())?;
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -12,6 +12,8 @@ const FATES: [&str; 3] = ["read", "write", "new"];
 /// A bar is so wide, with its gap.
 const STEP: f64 = 10.0;
 const HEIGHT: f64 = 100.0;
+/// There is room for so many, so that a few are no walls.
+const FEWEST: usize = 24;
 
 pub(super) fn draw(out: &mut String, rows: &[Row]) -> fmt::Result {
     let bars: Vec<Bar> = rows.iter().map(Bar::of).collect();
@@ -19,7 +21,7 @@ pub(super) fn draw(out: &mut String, rows: &[Row]) -> fmt::Result {
     if most == 0 {
         return Ok(());
     }
-    let width = STEP * bars.len() as f64;
+    let width = STEP * bars.len().max(FEWEST) as f64;
     out.write_str("<h3>Input of each request</h3>\n")?;
     key(out)?;
     writeln!(

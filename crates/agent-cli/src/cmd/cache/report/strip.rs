@@ -93,6 +93,15 @@ impl Cell<'_> {
 
     fn words(&self) -> String {
         let tokens = grouped(self.part.tokens());
-        format!("{}: {tokens} tokens, read {} times, paid {} times", self.part.path, self.reads, self.writes)
+        let (read, paid) = (times(self.reads), times(self.writes));
+        format!("{}: {tokens} tokens, read {read}, paid {paid}", self.part.path)
+    }
+}
+
+fn times(count: usize) -> String {
+    match count {
+        0 => "never".into(),
+        1 => "once".into(),
+        count => format!("{count} times"),
     }
 }
