@@ -18,10 +18,11 @@ pub(crate) fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Dia
     }
     changes.extend(system_changes(config, meta));
     let now = config.tools.cards();
-    let same = |(old, new): (&ToolCard, &ToolCard)| {
-        old.name() == new.name() && old.input_schema() == new.input_schema()
+    // Names are unique in both, and calls are matched by name: another order is no change.
+    let same = |old: &ToolCard| {
+        now.iter().any(|new| old.name() == new.name() && old.input_schema() == new.input_schema())
     };
-    if meta.tools.len() != now.len() || !meta.tools.iter().zip(now).all(same) {
+    if meta.tools.len() != now.len() || !meta.tools.iter().all(same) {
         meta.tools = now.to_vec();
         let why = "the agent has other tools than when the session began; the new list is sent, and the prompt cache begins anew";
         changes.push(Diagnostic { what: "tools".into(), why: why.into() });

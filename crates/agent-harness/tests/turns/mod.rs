@@ -189,6 +189,11 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
     let other_words = |config: &mut HarnessConfig| config.prompt = system_of(&["Other words."]);
     assert_eq!(check(other_words), (true, vec!["system".to_owned()]), "the stored prompt is sent");
     assert_eq!(check(|config| config.tools = ToolSet::default()), (false, vec!["tools".to_owned()]));
+    let other_order = |config: &mut HarnessConfig| {
+        let turned: Vec<_> = config.tools.iter().cloned().collect();
+        config.tools = ToolSet::builder().extend(turned.into_iter().rev()).freeze().unwrap();
+    };
+    assert_eq!(check(other_order), (true, vec![]), "the stored order is sent");
     let other_model = |config: &mut HarnessConfig| {
         let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]).by_history();
         config.model = Arc::new(model.with_profile(ModelProfile::conservative("scripted", "scripted-2")));
