@@ -76,6 +76,7 @@ fn missing<'a>(stored: &[&str], blocks: impl Iterator<Item = &'a Block>) -> Vec<
     missing
 }
 
+/// `provider/name`, as sessions store it and people read it.
 pub(crate) fn model_name(profile: &ModelProfile) -> String {
     format!("{}/{}", profile.provider, profile.model)
 }

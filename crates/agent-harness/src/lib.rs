@@ -42,13 +42,13 @@ mod run;
 mod session;
 mod source;
 mod spy;
-mod stand_in;
+mod stand_ins;
 mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
 pub use config::{Harness, HarnessConfig};
-pub use doctor::{Checkup, Finding, Verdict, examine};
+pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::HarnessError;
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};

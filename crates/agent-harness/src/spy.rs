@@ -33,11 +33,11 @@ pub(crate) enum Answer {
 
 /// The requests so far, in order. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<Request>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<CapturedRequest>>>);
 
 /// One request as it was put together and encoded.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct CapturedRequest {
     pub(crate) system: Vec<SystemBlock>,
     pub(crate) tools: Vec<ToolCard>,
     pub(crate) messages: Vec<ExplainedMessage>,
@@ -65,7 +65,7 @@ impl Spy {
 }
 
 impl Seen {
-    pub(crate) fn all(&self) -> Vec<Request> {
+    pub(crate) fn all(&self) -> Vec<CapturedRequest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -108,7 +108,7 @@ fn said(parts: Vec<AssistantPart>) -> ModelStream {
 impl Encoder for Watched {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded {
         let encoded = self.encoder.encode(request);
-        let seen = Request {
+        let seen = CapturedRequest {
             system: request.system.to_vec(),
             tools: request.tools.to_vec(),
             messages: messages(request.draft, request.marks),

@@ -34,7 +34,7 @@ pub enum Fault {
         wait_ms: u64,
         /// How that is told; by default as seconds in the `retry-after` header.
         #[serde(default)]
-        told: Told,
+        told: RetryHint,
         /// By default 429.
         #[serde(default = "too_many_requests")]
         status: u16,
@@ -85,7 +85,7 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Told {
+pub enum RetryHint {
     /// Seconds in the `retry-after` header, rounded up.
     #[default]
     RetryAfter,

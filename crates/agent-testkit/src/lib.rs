@@ -59,7 +59,7 @@ mod tape;
 mod test_model;
 
 pub use corpus::{CorpusError, Exchange, ExchangeRequest, corpus_dir, corpus_files, read_exchanges};
-pub use fault::{Fault, RawReply, Told};
+pub use fault::{Fault, RawReply, RetryHint};
 pub use overflow::Wording;
 pub use pick::Pick;
 pub use script::{Reply, Script, ScriptCall, ScriptError, ScriptInput};

@@ -52,10 +52,10 @@ pub use agent_core::{
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, Checkup, Clock, Environment, ExplainedBreakpoint, ExplainedMessage,
-    ExplainedPart, ExplainedRequest, Finding, Harness, HarnessConfig, HarnessError, Jitter, MessageKind,
-    NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd,
-    Verdict, Workspace,
+    AllowAll, Answer, Asker, AskerError, CheckStatus, Checkup, Clock, Environment, ExplainedBreakpoint,
+    ExplainedMessage, ExplainedPart, ExplainedRequest, Finding, Harness, HarnessConfig, HarnessError, Jitter,
+    MessageKind, NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError,
+    SystemClock, TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]

@@ -239,24 +239,9 @@ impl Divergence {
     pub(super) fn with_change(self, before: &str, after: &str) -> Self {
         let change = super::volatile::Change::between(before, after);
         let super::volatile::Change { before, after, looks_like } = change;
-        let hint = looks_like.map(|kind| format!(" It looks like {}.", kind.named()));
+        let hint = looks_like.map(|kind| format!(" It looks like {}.", kind.described()));
         let advice = format!("{}{}", self.advice, hint.unwrap_or_default());
         Self { before, after, looks_like, advice, ..self }
-    }
-}
-
-impl Volatile {
-    fn named(self) -> &'static str {
-        match self {
-            Self::Clock => "a time of day",
-            Self::Date => "a date",
-            Self::Timestamp => "a timestamp",
-            Self::RelativeTime => "a relative time",
-            Self::Uuid => "a UUID",
-            Self::Token => "an identifier made for one session or request",
-            Self::Path => "a path of one machine or run",
-            Self::Counter => "a counter",
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::compare::{Side, first_difference};
 use super::{Cause, Divergence};
 use crate::prefix::Prefix;
 use crate::request::{array, object};
-use crate::{Estimate, Format, Missed, Request, RuleBook, Scheme, Simulator};
+use crate::{Estimate, Missed, Request, RuleBook, Scheme, Simulator};
 
 /// Two requests of one session, sent one after the other and both answered.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Loss {
     /// The first segment that is another one than before: `tools[3]`, `system[1]`, `messages[12].content[0]`, or
     /// a setting's name. None when the bytes are the same, or the earlier request is not known.
     pub segment: Option<String>,
-    /// The cause in one word: that of a [`Cause`], `clock_in_system` and the like for words in the system text that
+    /// The cause in one word: [`Cause::name`], `clock_in_system` and the like for words in the system text that
     /// change by themselves, or `unknown`.
     pub cause: String,
     /// What happened and what to do, in sentences.
@@ -104,10 +104,7 @@ fn known<'a>(book: &RuleBook, provider: &'a str, request: Option<&Request>) -> &
     if book.rules(provider, &request.model).scheme != Scheme::None {
         return provider;
     }
-    match request.format {
-        Format::Anthropic => "anthropic",
-        Format::OpenaiChat | Format::OpenaiResponses => "openai",
-    }
+    request.format.provider()
 }
 
 fn changed(book: &RuleBook, provider: &str, before: &Request, after: &Request) -> Option<Divergence> {
@@ -192,30 +189,16 @@ impl Loss {
                 format!("`{path}` is not what it was in the last request: {before} became {after}.")
             }
         };
-        let word = match looks_like {
-            Some(looks_like) if cause == Cause::SystemChanged => {
-                format!("{}_in_system", word(looks_like))
-            }
-            Some(_) | None => cause.word(),
+        let name = match looks_like {
+            Some(looks_like) if cause == Cause::SystemChanged => format!("{}_in_system", looks_like.name()),
+            Some(_) | None => cause.name().to_owned(),
         };
-        Self { segment: Some(path), cause: word, message: format!("{what} {advice}") }
+        Self { segment: Some(path), cause: name, message: format!("{what} {advice}") }
     }
 
     fn unchanged(cause: Cause, what: &str) -> Self {
-        Self { segment: None, cause: cause.word(), message: format!("{what} {}", cause.advice()) }
+        Self { segment: None, cause: cause.name().to_owned(), message: format!("{what} {}", cause.advice()) }
     }
-}
-
-impl Cause {
-    /// The cause in one word, as it is serialised: `tools_reordered`.
-    pub fn word(self) -> String {
-        word(self)
-    }
-}
-
-/// A variant as it is serialised.
-fn word(value: impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// A time as people say it.

@@ -28,6 +28,36 @@ pub enum Volatile {
     Counter,
 }
 
+impl Volatile {
+    /// Its name in JSON and in reports, for example `relative_time`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+            Self::RelativeTime => "relative_time",
+            Self::Uuid => "uuid",
+            Self::Token => "token",
+            Self::Path => "path",
+            Self::Counter => "counter",
+        }
+    }
+
+    /// In a sentence that begins with "It looks like".
+    pub(super) fn described(self) -> &'static str {
+        match self {
+            Self::Clock => "a time of day",
+            Self::Date => "a date",
+            Self::Timestamp => "a timestamp",
+            Self::RelativeTime => "a relative time",
+            Self::Uuid => "a UUID",
+            Self::Token => "an identifier made for one session or request",
+            Self::Path => "a path of one machine or run",
+            Self::Counter => "a counter",
+        }
+    }
+}
+
 /// A place in the stable start of a prompt that will probably change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -256,6 +286,23 @@ mod tests {
         check("request 7 of many", "request 8 of many", Some(Volatile::Counter));
         check("agents: ask, plan", "agents: ask", None);
         check("Be brief — é", "Be brief — è", None);
+    }
+
+    #[test]
+    fn a_kind_has_one_name() {
+        let all = [
+            Volatile::Clock,
+            Volatile::Date,
+            Volatile::Timestamp,
+            Volatile::RelativeTime,
+            Volatile::Uuid,
+            Volatile::Token,
+            Volatile::Path,
+            Volatile::Counter,
+        ];
+        for kind in all {
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{}\"", kind.name()));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use breach::{Breach, BudgetError};
 
-use crate::{Audit, Cause, Format, Request, Row, RuleBook, Simulator};
+use crate::{Audit, Cause, Request, Row, RuleBook, Simulator};
 
 /// What a sequence of requests may cost, and which losses are meant to be.
 ///
@@ -93,7 +93,7 @@ impl Budget {
         let Some(first) = requests.first() else {
             return Err(BudgetError::Breached { breaches: vec![Breach::Nothing] });
         };
-        let simulator = Simulator::new(RuleBook::builtin(), first.format.inventor());
+        let simulator = Simulator::new(RuleBook::builtin(), first.format.provider());
         let prices = simulator.rules(first).prices(1.0, 0.0, "");
         let mut audit = Audit::new(simulator, Some(prices.clone()));
         let rows: Vec<Row> = requests.iter().map(|request| audit.step(request, None, None)).collect();
@@ -137,16 +137,6 @@ impl Rewrite {
     fn fits(&self, row: &Row) -> bool {
         let at = self.step.is_none_or(|step| step == row.step);
         at && row.divergence.as_ref().is_some_and(|found| found.cause == self.cause)
-    }
-}
-
-impl Format {
-    /// Whose rules hold for bodies of this format, unless another provider is asked in it.
-    pub fn inventor(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenaiChat | Self::OpenaiResponses => "openai",
-        }
     }
 }
 

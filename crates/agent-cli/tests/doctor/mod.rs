@@ -12,15 +12,15 @@ async fn doctor(home: &Home, args: &[&str]) -> (Option<i32>, String, Value) {
     let all = json["items"].as_array().unwrap().iter().chain(json["also"].as_array().unwrap());
     let word = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
     let lines: Vec<String> =
-        all.map(|finding| format!("{} {}", word(finding, "verdict"), word(finding, "name"))).collect();
+        all.map(|finding| format!("{} {}", word(finding, "status"), word(finding, "name"))).collect();
     (output.code, lines.join("\n"), json)
 }
 
 #[tokio::test]
 async fn our_own_agent_fails_in_nothing() {
     let home = Home::new();
-    let (code, verdicts, json) = doctor(&home, &[]).await;
-    insta::assert_snapshot!(verdicts, @"
+    let (code, statuses, json) = doctor(&home, &[]).await;
+    insta::assert_snapshot!(statuses, @"
     pass static-system
     pass breakpoints
     absent first-step
@@ -51,8 +51,8 @@ async fn every_format_of_request_passes() {
     for model in
         ["openai/gpt-5.6-sol", "gemini/gemini-3.8-flash", "ollama/llama3.1:8b", "deepseek/deepseek-v4-flash"]
     {
-        let (code, verdicts, json) = doctor(&home, &["--model", model]).await;
-        assert_eq!(code, Some(0), "{model}: {verdicts} {json:#}");
+        let (code, statuses, json) = doctor(&home, &["--model", model]).await;
+        assert_eq!(code, Some(0), "{model}: {statuses} {json:#}");
     }
 }
 
@@ -60,10 +60,10 @@ async fn every_format_of_request_passes() {
 async fn options_of_a_run_are_looked_at() {
     let home = Home::new();
     let args = ["--permission-mode", "bypass", "--max-steps", "5", "--max-attempts", "1"];
-    let (code, verdicts, _) = doctor(&home, &args).await;
+    let (code, statuses, _) = doctor(&home, &args).await;
     assert_eq!(code, Some(0), "warnings are no failure");
     for warned in ["warn permissions", "warn stops", "warn retries"] {
-        assert!(verdicts.contains(warned), "{verdicts}");
+        assert!(statuses.contains(warned), "{statuses}");
     }
 }
 
@@ -73,8 +73,8 @@ async fn the_users_sessions_stay_as_they_are() {
     let sim = SimProvider::start(vec![Reply::text("Hello.")]).unwrap();
     home.run(&sim.base_url(), &["Hi", "--session", "mine"]).await;
     let before = home.agent(&["sessions", "list", "--json"]).await.stdout;
-    let (code, verdicts, json) = doctor(&home, &[]).await;
-    assert_eq!(code, Some(0), "{verdicts}");
+    let (code, statuses, json) = doctor(&home, &[]).await;
+    assert_eq!(code, Some(0), "{statuses}");
     let seen = json["items"][8]["evidence"].to_string();
     assert!(seen.contains("the agent's own store gave back the same bytes"), "{seen}");
     let after = home.agent(&["sessions", "list", "--json"]).await.stdout;

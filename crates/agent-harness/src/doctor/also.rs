@@ -5,6 +5,7 @@ use agent_core::CacheProfile;
 use agent_prompt::{Beside, estimate_tokens};
 
 use super::{Finding, assembled, rules_of, told};
+use crate::changes::model_name;
 use crate::config::HarnessConfig;
 
 pub(super) async fn examine(config: &HarnessConfig) -> Vec<Finding> {
@@ -45,7 +46,7 @@ async fn minimum(config: &HarnessConfig) -> Finding {
 fn profile(config: &HarnessConfig) -> Finding {
     let mut finding = Finding::new("profile", "the model is known");
     let profile = config.model.profile();
-    let (name, window) = (format!("{}/{}", profile.provider, profile.model), profile.context_window);
+    let (name, window) = (model_name(profile), profile.context_window);
     if profile.known {
         finding.saw(format!("{name}: {window} tokens of context, {} of output", profile.max_output));
     } else {

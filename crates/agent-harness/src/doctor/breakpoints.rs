@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use agent_cache::{Audit, Cause, Request, RuleBook, Scheme, Simulator, Summary};
+use agent_cache::{Audit, Cause, Divergence, Request, RuleBook, Scheme, Simulator, Summary};
 use agent_core::{CacheProfile, ModelProfile};
 
 use super::rehearsal::{calls, words};
 use super::{Finding, Rehearsal, rules_of};
+use crate::changes::model_name;
 use crate::config::HarnessConfig;
 use crate::explain::breakpoints;
-use crate::spy::{Answer, Request as Asked};
-use crate::stand_in::Stage;
+use crate::spy::{Answer, CapturedRequest};
+use crate::stand_ins::StandIns;
 
 /// Steps of the sample conversation.
 const STEPS: usize = 8;
@@ -43,17 +44,17 @@ fn unusable(mut finding: Finding, error: &str) -> Finding {
 }
 
 /// A conversation of some steps; the agent's first tool is called, or one that does not exist.
-async fn conversation(config: &HarnessConfig) -> Result<Vec<Asked>, String> {
+async fn conversation(config: &HarnessConfig) -> Result<Vec<CapturedRequest>, String> {
     let first = config.tools.cards().first().map_or("rehearse", |card| card.name());
     let mut answers: Vec<Answer> = (1..STEPS).map(|_| calls([first])).collect();
     answers.push(words("Done."));
-    let stage = Stage::new(|traits| LINE.repeat(RESULT.min(traits.cap.bytes / 2) / LINE.len()));
-    let rehearsal = Rehearsal::of(config, answers, stage).await;
+    let stand_ins = StandIns::new(|traits| LINE.repeat(RESULT.min(traits.cap.bytes / 2) / LINE.len()));
+    let rehearsal = Rehearsal::of(config, answers, stand_ins).await;
     Ok(rehearsal.map_err(|error| error.to_string())?.seen.all())
 }
 
-fn judge_marks(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
-    let name = format!("{}/{}", profile.provider, profile.model);
+fn judge_marks(finding: &mut Finding, profile: &ModelProfile, asked: &[CapturedRequest]) {
+    let name = model_name(profile);
     let counts: Vec<usize> = asked.iter().map(|asked| breakpoints(asked).len()).collect();
     let (least, most) =
         (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
@@ -79,13 +80,13 @@ fn judge_marks(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
 }
 
 /// Where the breakpoints of the last request stand.
-fn places(asked: &[Asked]) -> String {
+fn places(asked: &[CapturedRequest]) -> String {
     let last = asked.last().map(breakpoints).unwrap_or_default();
     last.iter().map(|breakpoint| breakpoint.at.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Accounts for the conversation by the provider's published rules.
-fn simulate(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
+fn simulate(finding: &mut Finding, profile: &ModelProfile, asked: &[CapturedRequest]) {
     let provider = rules_of(&profile.provider);
     let rules = RuleBook::builtin().rules(provider, &profile.model);
     let requests: Result<Vec<Request>, _> =
@@ -105,10 +106,10 @@ fn simulate(finding: &mut Finding, profile: &ModelProfile, asked: &[Asked]) {
         let row = audit.step(request, Some(at), None);
         at += BETWEEN;
         let fault = row.divergence.filter(|found| audit.summary().causes.contains_key(&found.cause));
-        faults
-            .extend(fault.map(|found| {
-                (found.cause, format!("{:?} at {}: {}", found.cause, found.path, found.advice))
-            }));
+        let told = |found: Divergence| {
+            (found.cause, format!("{} at {}: {}", found.cause.name(), found.path, found.advice))
+        };
+        faults.extend(fault.map(told));
     }
     judge_rate(finding, audit.summary(), &faults);
 }

@@ -17,7 +17,7 @@ use super::Finding;
 use super::rehearsal::{MESSAGE, call, calls, id, rehearsing, words};
 use crate::config::{Harness, HarnessConfig};
 use crate::spy::Answer;
-use crate::stand_in::Stage;
+use crate::stand_ins::StandIns;
 use crate::{AllowAll, HarnessError};
 
 /// How long a stop may take to reach a leaf: what the driver gives a tool.
@@ -60,7 +60,7 @@ async fn stop_tool(config: &HarnessConfig) -> Result<bool, HarnessError> {
     let probe = Waits::new().map_err(agent_tools::ToolSetError::from)?;
     let (began, told) = (probe.began.clone(), probe.told.clone());
     let answers = vec![calls([WAITS]), words("Done.")];
-    let (rehearsing, _) = rehearsing(config, answers, &Stage::new(|_| String::new()))?;
+    let (rehearsing, _) = rehearsing(config, answers, &StandIns::new(|_| String::new()))?;
     let tools = ToolSet::builder().with(Arc::new(probe) as Arc<dyn Tool>).freeze()?;
     let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
     let config = HarnessConfig { tools, permissions, asker: Arc::new(AllowAll), ..rehearsing };
@@ -71,7 +71,7 @@ async fn stop_tool(config: &HarnessConfig) -> Result<bool, HarnessError> {
 async fn stop_model(config: &HarnessConfig) -> Result<bool, HarnessError> {
     let (began, given_up) = (Cancel::new(), Arc::new(AtomicBool::new(false)));
     let answers = vec![Answer::Wait { began: began.clone(), given_up: given_up.clone() }];
-    let (config, _) = rehearsing(config, answers, &Stage::new(|_| String::new()))?;
+    let (config, _) = rehearsing(config, answers, &StandIns::new(|_| String::new()))?;
     Ok(stopped(config, &began).await? && given_up.load(Ordering::SeqCst))
 }
 

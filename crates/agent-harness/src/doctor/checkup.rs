@@ -1,4 +1,4 @@
-//! What a self-check found: ten items with a verdict, evidence and advice.
+//! What a self-check found: ten items with a status, evidence and advice.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct Finding {
     /// What should be true.
     pub title: &'static str,
     /// Whether it is.
-    pub verdict: Verdict,
+    pub status: CheckStatus,
     /// What was looked at and seen, with names and numbers. Never empty.
     pub evidence: Vec<String>,
     /// What to do; empty when nothing is to be done.
@@ -35,8 +35,8 @@ pub struct Finding {
 /// How an item stands, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::exhaustive_enums, reason = "the four verdicts of requirement V5")]
-pub enum Verdict {
+#[expect(clippy::exhaustive_enums, reason = "the four of requirement V5")]
+pub enum CheckStatus {
     /// The part it is about does not exist yet.
     Absent,
     /// It is so.
@@ -50,7 +50,7 @@ pub enum Verdict {
 impl Checkup {
     /// Whether an item failed.
     pub fn has_failed(&self) -> bool {
-        self.items.iter().chain(&self.also).any(|finding| finding.verdict == Verdict::Fail)
+        self.items.iter().chain(&self.also).any(|finding| finding.status == CheckStatus::Fail)
     }
 
     /// An item by its name.
@@ -61,11 +61,11 @@ impl Checkup {
 
 impl Finding {
     pub(super) fn new(name: &'static str, title: &'static str) -> Self {
-        Self { name, title, verdict: Verdict::Pass, evidence: Vec::new(), advice: Vec::new() }
+        Self { name, title, status: CheckStatus::Pass, evidence: Vec::new(), advice: Vec::new() }
     }
 
     pub(super) fn absent(name: &'static str, title: &'static str, why: &str) -> Self {
-        Self { verdict: Verdict::Absent, evidence: vec![why.to_owned()], ..Self::new(name, title) }
+        Self { status: CheckStatus::Absent, evidence: vec![why.to_owned()], ..Self::new(name, title) }
     }
 
     /// Something seen that is as it should be.
@@ -74,15 +74,15 @@ impl Finding {
     }
 
     pub(super) fn warn(&mut self, evidence: impl Into<String>, advice: impl Into<String>) {
-        self.judge(Verdict::Warn, evidence.into(), advice.into());
+        self.judge(CheckStatus::Warn, evidence.into(), advice.into());
     }
 
     pub(super) fn fail(&mut self, evidence: impl Into<String>, advice: impl Into<String>) {
-        self.judge(Verdict::Fail, evidence.into(), advice.into());
+        self.judge(CheckStatus::Fail, evidence.into(), advice.into());
     }
 
-    fn judge(&mut self, verdict: Verdict, evidence: String, advice: String) {
-        self.verdict = self.verdict.max(verdict);
+    fn judge(&mut self, status: CheckStatus, evidence: String, advice: String) {
+        self.status = self.status.max(status);
         self.evidence.push(evidence);
         if !self.advice.contains(&advice) {
             self.advice.push(advice);
@@ -90,7 +90,7 @@ impl Finding {
     }
 }
 
-impl Verdict {
+impl CheckStatus {
     /// The word.
     pub fn name(self) -> &'static str {
         match self {
@@ -111,15 +111,15 @@ impl fmt::Display for Checkup {
         for finding in &self.also {
             show(f, " *", finding)?;
         }
-        let count = |verdict| self.items.iter().filter(|finding| finding.verdict == verdict).count();
-        let words = [Verdict::Pass, Verdict::Warn, Verdict::Fail, Verdict::Absent];
-        let counts = words.map(|verdict| format!("{} {}", count(verdict), verdict.name()));
+        let count = |status| self.items.iter().filter(|finding| finding.status == status).count();
+        let words = [CheckStatus::Pass, CheckStatus::Warn, CheckStatus::Fail, CheckStatus::Absent];
+        let counts = words.map(|status| format!("{} {}", count(status), status.name()));
         writeln!(f, "{} of {}", counts.join(", "), self.items.len())
     }
 }
 
 fn show(f: &mut fmt::Formatter<'_>, number: &str, finding: &Finding) -> fmt::Result {
-    writeln!(f, "{number} {:<6} {}", finding.verdict.name(), finding.title)?;
+    writeln!(f, "{number} {:<6} {}", finding.status.name(), finding.title)?;
     for evidence in &finding.evidence {
         wrapped(f, "", evidence)?;
     }

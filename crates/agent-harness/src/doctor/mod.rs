@@ -16,10 +16,11 @@ mod system;
 use agent_core::Diagnostic;
 use agent_prompt::Assembled;
 
+use crate::changes::model_name;
 use crate::config::HarnessConfig;
 use rehearsal::{Rehearsal, id};
 
-pub use checkup::{Checkup, Finding, Verdict};
+pub use checkup::{CheckStatus, Checkup, Finding};
 
 /// Examines an agent as it would run. No model is asked and no session of the user's is touched.
 ///
@@ -48,12 +49,7 @@ pub async fn examine(config: &HarnessConfig) -> Checkup {
             "nothing works after a turn yet: there is no memory that could learn from it",
         ),
     ];
-    let profile = config.model.profile();
-    Checkup {
-        model: format!("{}/{}", profile.provider, profile.model),
-        items,
-        also: also::examine(config).await,
-    }
+    Checkup { model: model_name(config.model.profile()), items, also: also::examine(config).await }
 }
 
 /// The prompt of a session that begins, and what is to be told of it.

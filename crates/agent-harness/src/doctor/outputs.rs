@@ -8,7 +8,7 @@ use super::rehearsal::{calls, words};
 use super::{Finding, Rehearsal};
 use crate::HarnessError;
 use crate::config::HarnessConfig;
-use crate::stand_in::Stage;
+use crate::stand_ins::StandIns;
 
 /// More than any sensible cap: what is allowed more counts as not capped.
 const UNCAPPED: usize = 1024 * 1024;
@@ -55,7 +55,7 @@ pub(super) async fn examine(config: &HarnessConfig) -> Finding {
 /// Lets every tool with a cap say twice what it may.
 async fn flood(config: &HarnessConfig, names: &[&str]) -> Result<Rehearsal, HarnessError> {
     let answers = vec![calls(names.iter().copied()), words("Done.")];
-    Rehearsal::of(config, answers, Stage::new(flood_of)).await
+    Rehearsal::of(config, answers, StandIns::new(flood_of)).await
 }
 
 fn flood_of(traits: &ToolTraits) -> String {

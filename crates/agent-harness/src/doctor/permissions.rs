@@ -8,7 +8,7 @@ use agent_tools::{Access, PermissionDecision, PermissionRule, Permissions, Tool}
 use super::rehearsal::{calls, words};
 use super::{Finding, Rehearsal};
 use crate::config::HarnessConfig;
-use crate::stand_in::Stage;
+use crate::stand_ins::StandIns;
 use crate::{HarnessError, NobodyToAsk};
 
 pub(super) async fn examine(config: &HarnessConfig) -> Finding {
@@ -40,7 +40,7 @@ async fn refuse_all(finding: &mut Finding, config: &HarnessConfig) -> Result<(),
     let rehearsal = ask_for(&refusing, &names).await?;
     let results = rehearsal.results().await?;
     let denied = results.iter().filter(|(_, result)| matches!(result.output, ToolOutput::Denied(_))).count();
-    let ran = rehearsal.stage.ran();
+    let ran = rehearsal.stand_ins.ran();
     if ran.is_empty() && denied == names.len() {
         finding.saw(format!(
             "{denied} of {denied} tools were called under a rule that refuses them, and none ran"
@@ -62,12 +62,12 @@ async fn refuse_all(finding: &mut Finding, config: &HarnessConfig) -> Result<(),
 async fn unasked(config: &HarnessConfig) -> Result<Vec<String>, HarnessError> {
     let names: Vec<&str> = config.tools.cards().iter().map(|card| card.name()).collect();
     let alone = HarnessConfig { asker: Arc::new(NobodyToAsk), ..config.clone() };
-    Ok(ask_for(&alone, &names).await?.stage.ran())
+    Ok(ask_for(&alone, &names).await?.stand_ins.ran())
 }
 
 async fn ask_for(config: &HarnessConfig, names: &[&str]) -> Result<Rehearsal, HarnessError> {
     let answers = vec![calls(names.iter().copied()), words("Done.")];
-    Rehearsal::guarded(config, answers, Stage::new(|_| "ok".to_owned())).await
+    Rehearsal::guarded(config, answers, StandIns::new(|_| "ok".to_owned())).await
 }
 
 fn judge_policy(finding: &mut Finding, config: &HarnessConfig, ran: &[String]) {

@@ -11,7 +11,7 @@ use super::flaky::Flaky;
 use super::rehearsal::{MESSAGE, calls, id, rehearsing, say, words};
 use crate::config::{Harness, HarnessConfig};
 use crate::spy::Answer;
-use crate::stand_in::Stage;
+use crate::stand_ins::StandIns;
 use crate::{AllowAll, HarnessError};
 
 /// More writes than the rehearsed conversation has.
@@ -96,7 +96,7 @@ fn turn(config: &HarnessConfig, store: Arc<dyn Store>) -> Result<HarnessConfig, 
     let first = config.tools.cards().first().map_or("rehearse", |card| card.name());
     // One answer more, for the step that a crash made the model begin again.
     let answers: Vec<Answer> = vec![calls([first]), calls([first]), words("Done."), words("Done.")];
-    let (rehearsing, _) = rehearsing(config, answers, &Stage::new(|_| "ok".to_owned()))?;
+    let (rehearsing, _) = rehearsing(config, answers, &StandIns::new(|_| "ok".to_owned()))?;
     let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
     Ok(HarnessConfig { store, permissions, asker: Arc::new(AllowAll), ..rehearsing })
 }

@@ -11,7 +11,7 @@ use agent_turn::step_count;
 
 use crate::config::{Harness, HarnessConfig};
 use crate::spy::{Answer, Seen, Spy};
-use crate::stand_in::Stage;
+use crate::stand_ins::StandIns;
 use crate::{AllowAll, Clock, HarnessError, RetryPolicy, TurnEnd};
 
 /// More steps than any rehearsal takes.
@@ -22,7 +22,7 @@ pub(super) const MESSAGE: &str = "This is a rehearsal.";
 /// What came of a rehearsal.
 pub(super) struct Rehearsal {
     pub(super) seen: Seen,
-    pub(super) stage: Stage,
+    pub(super) stand_ins: StandIns,
     pub(super) store: Arc<MemoryStore>,
 }
 
@@ -35,27 +35,27 @@ impl Rehearsal {
     pub(super) async fn of(
         config: &HarnessConfig,
         answers: Vec<Answer>,
-        stage: Stage,
+        stand_ins: StandIns,
     ) -> Result<Self, HarnessError> {
         let open = HarnessConfig {
             permissions: Permissions { mode: PermissionMode::Bypass, ..Permissions::default() },
             asker: Arc::new(AllowAll),
             ..config.clone()
         };
-        Self::guarded(&open, answers, stage).await
+        Self::guarded(&open, answers, stand_ins).await
     }
 
     /// The same under the agent's own permissions and with its own asker.
     pub(super) async fn guarded(
         config: &HarnessConfig,
         answers: Vec<Answer>,
-        stage: Stage,
+        stand_ins: StandIns,
     ) -> Result<Self, HarnessError> {
-        let (config, seen) = rehearsing(config, answers, &stage)?;
+        let (config, seen) = rehearsing(config, answers, &stand_ins)?;
         let store = Arc::new(MemoryStore::new());
         let config = HarnessConfig { store: store.clone(), ..config };
         say(config).await?;
-        Ok(Self { seen, stage, store })
+        Ok(Self { seen, stand_ins, store })
     }
 
     /// What was stored.
@@ -82,12 +82,12 @@ impl Rehearsal {
 pub(super) fn rehearsing(
     config: &HarnessConfig,
     answers: Vec<Answer>,
-    stage: &Stage,
+    stand_ins: &StandIns,
 ) -> Result<(HarnessConfig, Seen), HarnessError> {
     let (model, seen) = Spy::new(config.model.clone(), answers);
     let rehearsing = HarnessConfig {
         model,
-        tools: stage.of(&config.tools)?,
+        tools: stand_ins.of(&config.tools)?,
         stop: Arc::new(step_count(STEPS)),
         retry: RetryPolicy::never(),
         clock: Arc::new(Stopped(config.clock.now_ms())),

@@ -6,8 +6,8 @@ use agent_prompt::{Assembled, Stability, system_hash, tools_hash};
 use super::rehearsal::words;
 use super::{Finding, Rehearsal, assembled};
 use crate::config::HarnessConfig;
-use crate::spy::Request as Asked;
-use crate::stand_in::Stage;
+use crate::spy::CapturedRequest;
+use crate::stand_ins::StandIns;
 
 const SAME: &str = "Say only what is the same each time; what changes belongs into a message (Turn and Step fragments), \
      or is read once when the session begins.";
@@ -31,13 +31,13 @@ pub(super) async fn examine(config: &HarnessConfig) -> Finding {
 }
 
 /// The first request of a session, put together from nothing.
-async fn first(config: &HarnessConfig) -> Result<Asked, String> {
-    let rehearsal = Rehearsal::of(config, vec![words("Yes.")], Stage::new(|_| String::new())).await;
+async fn first(config: &HarnessConfig) -> Result<CapturedRequest, String> {
+    let rehearsal = Rehearsal::of(config, vec![words("Yes.")], StandIns::new(|_| String::new())).await;
     let seen = rehearsal.map_err(|error| error.to_string())?.seen.all();
     seen.into_iter().next().ok_or_else(|| "the turn ended before a request".to_owned())
 }
 
-fn judge_bytes(finding: &mut Finding, one: &Asked, two: &Asked) {
+fn judge_bytes(finding: &mut Finding, one: &CapturedRequest, two: &CapturedRequest) {
     let hashes = (system_hash(&one.system), tools_hash(&one.tools));
     let (first, second) = (one.outgoing.body.to_vec(), two.outgoing.body.to_vec());
     if first == second {
@@ -66,7 +66,7 @@ fn judge_words(finding: &mut Finding, config: &HarnessConfig, assembled: &Assemb
         }
     }
     for Suspect { path, looks_like, excerpt, .. } in suspicious(config, assembled) {
-        let kind = word(&looks_like);
+        let kind = looks_like.name().replace('_', " ");
         let at = |level: &str| path.strip_prefix(level)?.split(']').next()?.parse::<usize>().ok();
         let Some(block) = at("system[").and_then(|at| blocks.get(at)) else {
             let tool = at("tools[").and_then(|at| config.tools.cards().get(at));
@@ -99,10 +99,4 @@ fn suspicious(config: &HarnessConfig, assembled: &Assembled) -> Vec<Suspect> {
         "tools": tools.collect::<Vec<_>>(), "system": texts.collect::<Vec<_>>(),
     });
     Request::read(body.to_string().as_bytes(), None).map(|request| suspects(&request)).unwrap_or_default()
-}
-
-/// The word of a kind, as it is written in JSON.
-fn word(kind: &impl serde::Serialize) -> String {
-    let json = serde_json::to_string(kind).unwrap_or_default();
-    json.trim_matches('"').replace('_', " ")
 }

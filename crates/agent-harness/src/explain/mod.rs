@@ -9,13 +9,14 @@ use std::sync::Arc;
 use agent_core::{
     Body, Diagnostic, EventBody, JournalRecord, Mark, MarkPoint, SessionId, SessionRecord, Ttl, UserMessage,
 };
-use agent_prompt::{Beside, Explanation, estimate_tokens};
+use agent_prompt::{Assembled, Beside, Explanation, Prompt, estimate_tokens};
 use serde::Serialize;
 
+use crate::changes::model_name;
 use crate::config::HarnessConfig;
 use crate::session::Session;
-use crate::spy::{Request, Spy};
-use crate::stand_in::Stage;
+use crate::spy::{CapturedRequest, Seen, Spy};
+use crate::stand_ins::StandIns;
 use crate::{AllowAll, HarnessError, RetryPolicy};
 use shadow::Shadow;
 
@@ -99,43 +100,22 @@ pub(crate) async fn explain(
     let open = record.as_ref().is_some_and(|record| record.checkpoint.turn.is_some());
     let (is_new, assumes_message) = (record.is_none(), message.is_none() && !open);
     let assumes_results = record.as_ref().map(unanswered).unwrap_or_default();
-    let (spy, seen) = Spy::new(config.model.clone(), Vec::new());
-    let shadow = HarnessConfig {
-        model: spy,
-        store: Arc::new(Shadow::new(record, config.store.clone())),
-        tools: Stage::new(|_| NOT_RUN.to_owned()).of(&config.tools)?,
-        // The sources were asked above; of a stored session they are not asked.
-        prompt: if is_new { prompt } else { config.prompt.clone() },
-        sources: if is_new { Vec::new() } else { config.sources.clone() },
-        asker: Arc::new(AllowAll),
-        retry: RetryPolicy::never(),
-        ..config.clone()
-    };
+    let static_blocks = record.as_ref().map(|record| record.meta.static_blocks);
+    let (shadow, seen) = shadowed(config, record, prompt)?;
     let told = rehearse(shadow, id, message, open).await?;
     let request = seen.all().into_iter().next().ok_or_else(|| HarnessError::NothingToSend(id.clone()))?;
     let breakpoints = breakpoints(&request);
-    let Request { system, tools, messages, marks, outgoing, diagnostics } = request;
-    // Some formats mark no tools; what is not in the body is not shown.
-    let tools_marked = breakpoints.iter().any(|breakpoint| breakpoint.at.starts_with("tools"));
-    let sent = |mark: &&Mark| tools_marked || mark.at != MarkPoint::Tools;
-    let marks: Vec<Mark> = marks.iter().filter(sent).copied().collect();
-    let beside = Beside { tools: &tools, marks: &marks, ..Beside::default() };
-    let explanation = if is_new {
-        assembled.explain(beside)
-    } else {
-        assembled.explain_stored(&system, told.static_blocks, beside)
-    };
+    let explanation = opening(&assembled, static_blocks, &request, &breakpoints);
+    let CapturedRequest { messages, outgoing, diagnostics, .. } = request;
     let said = |diagnostic: &Diagnostic| explanation.diagnostics.contains(diagnostic);
-    let mut request_diagnostics: Vec<Diagnostic> =
-        told.diagnostics.into_iter().filter(|diagnostic| !said(diagnostic)).collect();
-    request_diagnostics.extend(diagnostics.into_iter().chain(unknown));
+    let told = told.into_iter().filter(|diagnostic| !said(diagnostic));
+    let mut request_diagnostics: Vec<Diagnostic> = told.chain(diagnostics).chain(unknown).collect();
     request_diagnostics.dedup();
-    let profile = config.model.profile();
     let body_bytes = outgoing.body.len();
     Ok(ExplainedRequest {
         session: id.clone(),
         is_new,
-        model: format!("{}/{}", profile.provider, profile.model),
+        model: model_name(config.model.profile()),
         assumes_message,
         assumes_results,
         prompt: explanation,
@@ -149,8 +129,51 @@ pub(crate) async fn explain(
     })
 }
 
+/// The agent on stand-ins: nobody is asked, nothing runs, nothing is written.
+fn shadowed(
+    config: &HarnessConfig,
+    record: Option<SessionRecord>,
+    prompt: Prompt,
+) -> Result<(HarnessConfig, Seen), HarnessError> {
+    let (spy, seen) = Spy::new(config.model.clone(), Vec::new());
+    // The sources were asked for the prompt; of a stored session they are not asked.
+    let (prompt, sources) = match &record {
+        None => (prompt, Vec::new()),
+        Some(_) => (config.prompt.clone(), config.sources.clone()),
+    };
+    let shadow = HarnessConfig {
+        model: spy,
+        store: Arc::new(Shadow::new(record, config.store.clone())),
+        tools: StandIns::new(|_| NOT_RUN.to_owned()).of(&config.tools)?,
+        prompt,
+        sources,
+        asker: Arc::new(AllowAll),
+        retry: RetryPolicy::never(),
+        ..config.clone()
+    };
+    Ok((shadow, seen))
+}
+
+/// What lies ahead of the conversation; `static_blocks` are those of a stored session.
+fn opening(
+    assembled: &Assembled,
+    static_blocks: Option<usize>,
+    request: &CapturedRequest,
+    breakpoints: &[ExplainedBreakpoint],
+) -> Explanation {
+    // Some formats mark no tools; what is not in the body is not shown.
+    let tools_marked = breakpoints.iter().any(|breakpoint| breakpoint.at.starts_with("tools"));
+    let sent = |mark: &&Mark| tools_marked || mark.at != MarkPoint::Tools;
+    let marks: Vec<Mark> = request.marks.iter().filter(sent).copied().collect();
+    let beside = Beside { tools: &request.tools, marks: &marks, ..Beside::default() };
+    match static_blocks {
+        None => assembled.explain(beside),
+        Some(count) => assembled.explain_stored(&request.system, count, beside),
+    }
+}
+
 /// The breakpoints as they stand in the body; as they were planned, where its format is not read.
-pub(crate) fn breakpoints(request: &Request) -> Vec<ExplainedBreakpoint> {
+pub(crate) fn breakpoints(request: &CapturedRequest) -> Vec<ExplainedBreakpoint> {
     if let Ok(body) = agent_cache::Request::read(&request.outgoing.body.to_vec(), None) {
         let marked = body.blocks.into_iter().filter_map(|block| Some((block.path, block.mark?)));
         return marked.map(|(at, ttl)| ExplainedBreakpoint { at, ttl }).collect();
@@ -167,21 +190,13 @@ pub(crate) fn breakpoints(request: &Request) -> Vec<ExplainedBreakpoint> {
     planned.collect()
 }
 
-/// What the driver told before it would have asked the model.
-struct Told {
-    static_blocks: usize,
-    diagnostics: Vec<Diagnostic>,
-}
-
-/// Drives the shadow up to the model call, which fails.
+/// Drives the shadow up to the model call, which fails; what the driver told of the request before it.
 async fn rehearse(
     shadow: HarnessConfig,
     id: &SessionId,
     message: Option<UserMessage>,
     open: bool,
-) -> Result<Told, HarnessError> {
-    let record = shadow.store.load(id).await?;
-    let static_blocks = record.map_or(0, |record| record.meta.static_blocks);
+) -> Result<Vec<Diagnostic>, HarnessError> {
     let session = Session::new(Arc::new(shadow), id.clone());
     let mut run = match message {
         Some(message) => session.send_message(message).await?,
@@ -195,7 +210,7 @@ async fn rehearse(
         }
     }
     run.finish().await?;
-    Ok(Told { static_blocks, diagnostics })
+    Ok(diagnostics)
 }
 
 /// The tools of the calls that were journaled without a result.

@@ -9,7 +9,7 @@ use agent_core::{
     CacheProfile, Encoded, Encoder, LanguageModel, ModelError, ModelProfile, ModelRequest, ModelStream,
     Outgoing,
 };
-use agent_harness::{Checkup, HarnessConfig, PromptSource, RetryPolicy, SourceError, Verdict, examine};
+use agent_harness::{CheckStatus, Checkup, HarnessConfig, PromptSource, RetryPolicy, SourceError, examine};
 use agent_prompt::{Fragment, Layer, Prompt, Session, Static, Value};
 use agent_providers::{HttpConfig, HttpModel};
 use agent_store::{MemoryStore, Store};
@@ -69,21 +69,21 @@ fn sound() -> HarnessConfig {
     config
 }
 
-/// Changes the sound agent and looks at one item: its verdict, a word of its evidence, and that there is advice.
-fn check(name: &str, verdict: Verdict, evidence: &str, change: impl FnOnce(&mut HarnessConfig)) {
+/// Changes the sound agent and looks at one item: its status, a word of its evidence, and that there is advice.
+fn check(name: &str, status: CheckStatus, evidence: &str, change: impl FnOnce(&mut HarnessConfig)) {
     let mut config = sound();
     change(&mut config);
     let checkup = block(examine(&config));
     let finding = checkup.item(name).unwrap();
-    assert_eq!(finding.verdict, verdict, "{checkup}");
+    assert_eq!(finding.status, status, "{checkup}");
     assert!(finding.evidence.iter().any(|seen| seen.contains(evidence)), "{evidence:?} in {checkup}");
-    assert_eq!(finding.advice.is_empty(), verdict == Verdict::Pass, "{checkup}");
-    assert_eq!(checkup.has_failed(), verdict == Verdict::Fail, "{checkup}");
+    assert_eq!(finding.advice.is_empty(), status == CheckStatus::Pass, "{checkup}");
+    assert_eq!(checkup.has_failed(), status == CheckStatus::Fail, "{checkup}");
 }
 
-fn verdicts(checkup: &Checkup) -> String {
+fn statuses(checkup: &Checkup) -> String {
     let all = checkup.items.iter().chain(&checkup.also);
-    all.map(|finding| format!("{} {}", finding.verdict.name(), finding.name)).collect::<Vec<_>>().join("\n")
+    all.map(|finding| format!("{} {}", finding.status.name(), finding.name)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_sound_agent_passes() {
     let config = HarnessConfig { store: store.clone(), ..sound() };
     let checkup = block(examine(&config));
     assert!(!checkup.has_failed(), "{checkup}");
-    insta::assert_snapshot!(verdicts(&checkup), @"
+    insta::assert_snapshot!(statuses(&checkup), @"
     pass static-system
     pass breakpoints
     absent first-step
@@ -159,7 +159,7 @@ fn a_sound_agent_passes() {
     assert!(block(store.sessions()).unwrap().is_empty(), "the session of the check is deleted");
     let json = serde_json::to_value(&checkup).unwrap();
     assert_eq!(
-        (json["items"].as_array().unwrap().len(), json["items"][0]["verdict"].as_str()),
+        (json["items"].as_array().unwrap().len(), json["items"][0]["status"].as_str()),
         (10, Some("pass"))
     );
     assert!(checkup.to_string().lines().all(|line| line.chars().count() <= 80), "{checkup}");
@@ -168,26 +168,26 @@ fn a_sound_agent_passes() {
 #[test]
 fn a_prompt_that_changes_by_itself() {
     let name = "static-system";
-    check(name, Verdict::Fail, "holds what looks like a clock: Started at 12:04:05", |config| {
+    check(name, CheckStatus::Fail, "holds what looks like a clock: Started at 12:04:05", |config| {
         let clock = Value::declared("Started at 12:04:05, be quick.", "a mistake");
         config.prompt.add(Fragment::<Static>::new(Layer::Session, "clock", clock).unwrap());
     });
-    check(name, Verdict::Pass, "it is read once", |config| {
+    check(name, CheckStatus::Pass, "it is read once", |config| {
         let begun = Value::session("The session began at 12:04:05.");
         config.prompt.add(Fragment::<Session>::new(Layer::Session, "begun", begun).unwrap());
     });
-    check(name, Verdict::Pass, "a literal, which cannot change", |config| {
+    check(name, CheckStatus::Pass, "a literal, which cannot change", |config| {
         config
             .prompt
             .add(Fragment::<Static>::new(Layer::Auto, "sample", "Write times as 12:04:05.").unwrap());
     });
-    check(name, Verdict::Fail, "put together twice, the system prompt differs", |config| {
+    check(name, CheckStatus::Fail, "put together twice, the system prompt differs", |config| {
         config.sources = vec![Arc::new(Counter::default())];
     });
-    check(name, Verdict::Fail, "put together twice, the encoding differs", |config| {
+    check(name, CheckStatus::Fail, "put together twice, the encoding differs", |config| {
         config.model = Arc::new(Shuffling(config.model.clone(), AtomicUsize::new(0)));
     });
-    check(name, Verdict::Warn, "the card of stamped holds what looks like a date", |config| {
+    check(name, CheckStatus::Warn, "the card of stamped holds what looks like a date", |config| {
         let words = format!("Made 2026-11-30. {READ}");
         let stamped =
             ToolConfig::new("stamped", words, Access::Read, |_, input: Path| async move { Ok(input.path) });
@@ -200,24 +200,24 @@ fn a_source_that_fails_is_told_and_fails_what_needs_it() {
     let config = HarnessConfig { sources: vec![Arc::new(Gone)], ..sound() };
     let checkup = block(examine(&config));
     let finding = checkup.item("static-system").unwrap();
-    assert_eq!(finding.verdict, Verdict::Fail);
+    assert_eq!(finding.status, CheckStatus::Fail);
     assert!(finding.evidence[0].contains("the policy cannot be read: gone"), "{checkup}");
-    assert!(checkup.item("stops").unwrap().verdict == Verdict::Pass, "{checkup}");
+    assert!(checkup.item("stops").unwrap().status == CheckStatus::Pass, "{checkup}");
 }
 
 #[test]
 fn breakpoints_that_are_missing_or_useless() {
     let name = "breakpoints";
-    check(name, Verdict::Fail, "a request had no mark", |config| {
+    check(name, CheckStatus::Fail, "a request had no mark", |config| {
         let marked =
             CacheProfile::Marked { max_marks: 0, min_tokens: 512, lookback: 20, collapse_runs: true };
         config.model = Arc::new(Other::new(config.model.clone(), |profile| profile.cache = marked));
     });
-    check(name, Verdict::Warn, "is not known to cache prompts", |config| {
+    check(name, CheckStatus::Warn, "is not known to cache prompts", |config| {
         config.model =
             Arc::new(Other::new(config.model.clone(), |profile| profile.cache = CacheProfile::None));
     });
-    check(name, Verdict::Fail, "SystemChanged at system[0]", |config| {
+    check(name, CheckStatus::Fail, "SystemChanged at system[0]", |config| {
         config.model = Arc::new(Shuffling(config.model.clone(), AtomicUsize::new(10)));
     });
 }
@@ -227,19 +227,19 @@ fn permissions_that_let_everything_run() {
     let name = "permissions";
     let run =
         || ToolConfig::new("run", READ, Access::Execute, |_, input: Path| async move { Ok(input.path) });
-    check(name, Verdict::Warn, "reached without asking by: run", |config| {
+    check(name, CheckStatus::Warn, "reached without asking by: run", |config| {
         config.tools = base_tools().with(run()).freeze().unwrap();
         config.permissions.mode = PermissionMode::Bypass;
     });
     let rule = |tool: &str, decision| PermissionRule { tool: tool.into(), decision };
-    check(name, Verdict::Warn, "rule: run is always Allow", |config| {
+    check(name, CheckStatus::Warn, "rule: run is always Allow", |config| {
         config.tools = base_tools().with(run()).freeze().unwrap();
         config.permissions.rules = vec![rule("run", PermissionDecision::Allow)];
     });
-    check(name, Verdict::Warn, "the rule Deny for bsh fits no tool", |config| {
+    check(name, CheckStatus::Warn, "the rule Deny for bsh fits no tool", |config| {
         config.permissions.rules = vec![rule("bsh", PermissionDecision::Deny)];
     });
-    check(name, Verdict::Pass, "4 of 4 tools were called under a rule that refuses them", |config| {
+    check(name, CheckStatus::Pass, "4 of 4 tools were called under a rule that refuses them", |config| {
         config.tools = base_tools().with(run()).freeze().unwrap();
     });
 }
@@ -254,14 +254,14 @@ fn descriptions_that_do_not_teach() {
             config.tools = base_tools().with(tool).freeze().unwrap();
         }
     };
-    check(name, Verdict::Fail, "vague has no description", with(""));
-    check(name, Verdict::Warn, "it has 12 bytes; it does not say when to use", with("Does things."));
-    check(name, Verdict::Warn, "these fields have no description: what", with(READ));
+    check(name, CheckStatus::Fail, "vague has no description", with(""));
+    check(name, CheckStatus::Warn, "it has 12 bytes; it does not say when to use", with("Does things."));
+    check(name, CheckStatus::Warn, "these fields have no description: what", with(READ));
 }
 
 #[test]
 fn a_reader_that_cannot_be_stopped() {
-    check("cancellation", Verdict::Fail, "stuck was called after a stop and still ran", |config| {
+    check("cancellation", CheckStatus::Fail, "stuck was called after a stop and still ran", |config| {
         let stuck = ToolConfig::new("stuck", READ, Access::Read, |_, _: serde_json::Value| async {
             std::future::pending::<Result<String, ToolError>>().await
         });
@@ -271,13 +271,13 @@ fn a_reader_that_cannot_be_stopped() {
 
 #[test]
 fn outputs_without_a_cap_or_a_reader() {
-    check("outputs", Verdict::Fail, "flood may put 18446744073709551615 bytes", |config| {
+    check("outputs", CheckStatus::Fail, "flood may put 18446744073709551615 bytes", |config| {
         let flood =
             ToolConfig::new("flood", READ, Access::Read, |_, input: Path| async move { Ok(input.path) });
         let none = OutputCap { lines: usize::MAX, bytes: usize::MAX, line_chars: usize::MAX };
         config.tools = base_tools().with(flood.cap(none)).freeze().unwrap();
     });
-    check("outputs", Verdict::Warn, "there is no such tool", |config| {
+    check("outputs", CheckStatus::Warn, "there is no such tool", |config| {
         config.tools = base_tools().without("read_file").freeze().unwrap();
     });
 }
@@ -285,15 +285,15 @@ fn outputs_without_a_cap_or_a_reader() {
 #[test]
 fn turns_that_end_too_late_or_never() {
     let name = "stops";
-    check(name, Verdict::Fail, "no step limit", |config| config.stop = Arc::new(tool_called("complete")));
-    check(name, Verdict::Warn, "after 5 steps, which is little", |config| {
+    check(name, CheckStatus::Fail, "no step limit", |config| config.stop = Arc::new(tool_called("complete")));
+    check(name, CheckStatus::Warn, "after 5 steps, which is little", |config| {
         config.stop = Arc::new(step_count(5).or(tool_called("complete")));
     });
-    check(name, Verdict::Warn, "after 500 steps only", |config| {
+    check(name, CheckStatus::Warn, "after 500 steps only", |config| {
         config.stop = Arc::new(step_count(500).or(tool_called("complete")));
     });
-    check(name, Verdict::Warn, "nothing else ends it", |config| config.stop = Arc::new(step_count(40)));
-    check(name, Verdict::Warn, "the agent has no such tool", |config| {
+    check(name, CheckStatus::Warn, "nothing else ends it", |config| config.stop = Arc::new(step_count(40)));
+    check(name, CheckStatus::Warn, "the agent has no such tool", |config| {
         config.tools = base_tools().without("complete").freeze().unwrap();
     });
 }
@@ -301,25 +301,27 @@ fn turns_that_end_too_late_or_never() {
 #[test]
 fn stores_that_forget_or_lie() {
     let name = "persistence";
-    check(name, Verdict::Warn, "are lost when it ends", |config| config.store = Arc::new(MemoryStore::new()));
-    check(name, Verdict::Fail, "it gave back 0, or other bytes", |config| {
+    check(name, CheckStatus::Warn, "are lost when it ends", |config| {
+        config.store = Arc::new(MemoryStore::new())
+    });
+    check(name, CheckStatus::Fail, "it gave back 0, or other bytes", |config| {
         config.store = Arc::new(Durable { forgets: true, ..Durable::default() });
     });
-    check(name, Verdict::Fail, "cannot be written to: the store has stopped", |config| {
+    check(name, CheckStatus::Fail, "cannot be written to: the store has stopped", |config| {
         config.store = Arc::new(Durable { is_full: true, ..Durable::default() });
     });
 }
 
 #[test]
 fn what_is_warned_of_beside_the_ten() {
-    check("minimum", Verdict::Warn, "keeps no less than 512", |config| {
+    check("minimum", CheckStatus::Warn, "keeps no less than 512", |config| {
         config.prompt = system_of(&["Be brief."])
     });
-    check("profile", Verdict::Warn, "nothing is known of anthropic/claude-unheard-of", |config| {
+    check("profile", CheckStatus::Warn, "nothing is known of anthropic/claude-unheard-of", |config| {
         let model = HttpConfig { model: "claude-unheard-of".into(), ..HttpConfig::default() };
         config.model = Arc::new(HttpModel::new(model).unwrap());
     });
-    check("retries", Verdict::Warn, "retries are off", |config| config.retry = RetryPolicy::never());
+    check("retries", CheckStatus::Warn, "retries are off", |config| config.retry = RetryPolicy::never());
 }
 
 /// Says another number each time.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::wire::Wire;
-use crate::fault::{RawReply, Told};
+use crate::fault::{RawReply, RetryHint};
 use crate::sim::api_error::ApiError;
 
 /// A refusal in the shape of the service, or an answer in the shape of another one.
@@ -12,22 +12,22 @@ pub(super) enum Limited {
     Raw(RawReply),
 }
 
-pub(super) fn limited(wire: &dyn Wire, status: u16, wait_ms: u64, told: Told) -> Limited {
+pub(super) fn limited(wire: &dyn Wire, status: u16, wait_ms: u64, told: RetryHint) -> Limited {
     let error = wire.usual_error(status);
     let seconds = wait_ms.div_ceil(1000);
     Limited::Error(match told {
-        Told::RetryAfter => error.with("retry-after", seconds.to_string()),
-        Told::RetryAfterMs => error.with("retry-after-ms", wait_ms.to_string()),
-        Told::HttpDate => error.with("retry-after", http_date(wait_ms)),
-        Told::Reset => {
+        RetryHint::RetryAfter => error.with("retry-after", seconds.to_string()),
+        RetryHint::RetryAfterMs => error.with("retry-after-ms", wait_ms.to_string()),
+        RetryHint::HttpDate => error.with("retry-after", http_date(wait_ms)),
+        RetryHint::Reset => {
             let headers = wire.used_up(&http_date(wait_ms), &span(wait_ms));
             ApiError { headers: headers.into(), ..error }
         }
-        Told::Words => {
+        RetryHint::Words => {
             let message = format!("{} Please try again in {}.", error.message, span(wait_ms));
             ApiError { message, ..error }
         }
-        Told::Detail => return Limited::Raw(detail(status, wait_ms)),
+        RetryHint::Detail => return Limited::Raw(detail(status, wait_ms)),
     })
 }
 

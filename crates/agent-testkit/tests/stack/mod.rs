@@ -7,7 +7,7 @@ use agent_core::{
     Response, ResponseBuilder, ToolChoice, UserMessage,
 };
 use agent_providers::{ApiKey, HttpConfig, HttpModel, Vendor};
-use agent_testkit::{Fault, RawReply, Reply, Script, SimProvider, Told, Wording};
+use agent_testkit::{Fault, RawReply, Reply, RetryHint, Script, SimProvider, Wording};
 use futures_util::StreamExt;
 use serde_json::Value;
 
@@ -101,13 +101,16 @@ async fn every_overflow_wording_is_an_overflow() {
 #[tokio::test]
 async fn every_form_of_a_wait_is_read() {
     let limited = |told, wait_ms| Fault::RateLimited { wait_ms, told, status: 429 };
-    for (told, expect) in
-        [(Told::RetryAfter, 8_000), (Told::RetryAfterMs, 7_660), (Told::Words, 7_660), (Told::Detail, 7_660)]
-    {
+    for (told, expect) in [
+        (RetryHint::RetryAfter, 8_000),
+        (RetryHint::RetryAfterMs, 7_660),
+        (RetryHint::Words, 7_660),
+        (RetryHint::Detail, 7_660),
+    ] {
         check(&limited(told, 7_660), ModelErrorKind::RateLimited, Some(expect)).await;
     }
     // Dates have whole seconds, and some of the wait is over when they arrive.
-    for told in [Told::HttpDate, Told::Reset] {
+    for told in [RetryHint::HttpDate, RetryHint::Reset] {
         for error in errors(&limited(told, 60_000), true).await {
             let wait = error.retry_after_ms.unwrap();
             assert!(
@@ -116,7 +119,7 @@ async fn every_form_of_a_wait_is_read() {
             );
         }
     }
-    let busy = Fault::RateLimited { wait_ms: 250, told: Told::RetryAfterMs, status: 529 };
+    let busy = Fault::RateLimited { wait_ms: 250, told: RetryHint::RetryAfterMs, status: 529 };
     check(&busy, ModelErrorKind::Overloaded, Some(250)).await;
 }
 
@@ -211,7 +214,7 @@ fn faults_are_written_in_scripts_as_the_guide_says() {
     let all = [
         Fault::overflow(),
         Fault::Overflow { wording: Wording::LlamaCpp },
-        Fault::RateLimited { wait_ms: 7_660, told: Told::HttpDate, status: 429 },
+        Fault::RateLimited { wait_ms: 7_660, told: RetryHint::HttpDate, status: 429 },
         Fault::Slow { delay_ms: 50 },
         Fault::duplicates(),
         Fault::Duplicate { event: Some(3) },

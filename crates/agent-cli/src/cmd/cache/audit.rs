@@ -172,14 +172,12 @@ fn show(row: &Row) -> Result<(), CliError> {
         usage.input
     )?;
     for suspect in &row.suspects {
-        let kind = serde_json::to_string(&suspect.looks_like)?;
-        let kind = kind.trim_matches('"');
+        let kind = suspect.looks_like.name();
         writeln!(out, "      suspect: {} holds a {kind}: {}", suspect.path, plain(&suspect.excerpt))?;
     }
     if let Some(found) = &row.divergence {
-        let cause = serde_json::to_string(&found.cause)?;
         let cost = row.lost_cost.map(|dollars| format!(", ${dollars:.4}")).unwrap_or_default();
-        writeln!(out, "      {} at {}: {} tokens lost{cost}", cause.trim_matches('"'), found.path, row.lost)?;
+        writeln!(out, "      {} at {}: {} tokens lost{cost}", found.cause.name(), found.path, row.lost)?;
         if !found.before.is_empty() || !found.after.is_empty() {
             writeln!(
                 out,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 /// What all stand-ins of a set answer, and which of them ran. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Stage {
+pub(crate) struct StandIns {
     answer: Arc<dyn Fn(&ToolTraits) -> String + Send + Sync>,
     ran: Arc<Mutex<Vec<String>>>,
 }
@@ -18,10 +18,10 @@ pub(crate) struct Stage {
 #[derive(Debug)]
 struct StandIn {
     tool: Arc<dyn Tool>,
-    stage: Stage,
+    stand_ins: StandIns,
 }
 
-impl Stage {
+impl StandIns {
     pub(crate) fn new(answer: impl Fn(&ToolTraits) -> String + Send + Sync + 'static) -> Self {
         Self { answer: Arc::new(answer), ran: Arc::default() }
     }
@@ -30,7 +30,7 @@ impl Stage {
     pub(crate) fn of(&self, tools: &ToolSet) -> Result<ToolSet, ToolSetError> {
         let stand_ins = tools
             .iter()
-            .map(|tool| Arc::new(StandIn { tool: tool.clone(), stage: self.clone() }) as Arc<dyn Tool>);
+            .map(|tool| Arc::new(StandIn { tool: tool.clone(), stand_ins: self.clone() }) as Arc<dyn Tool>);
         ToolSet::builder().extend(stand_ins).freeze()
     }
 
@@ -40,9 +40,9 @@ impl Stage {
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for StandIns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("ran", &self.ran).finish_non_exhaustive()
+        f.debug_struct("StandIns").field("ran", &self.ran).finish_non_exhaustive()
     }
 }
 
@@ -63,7 +63,7 @@ impl Tool for StandIn {
     async fn run(&self, _cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
         permit.covers(self.card().name(), input)?;
         let name = self.card().name().to_owned();
-        self.stage.ran.lock().unwrap_or_else(PoisonError::into_inner).push(name);
-        Ok(ToolOutput::text((self.stage.answer)(self.traits())))
+        self.stand_ins.ran.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        Ok(ToolOutput::text((self.stand_ins.answer)(self.traits())))
     }
 }
