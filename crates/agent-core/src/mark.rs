@@ -38,3 +38,13 @@ pub enum Ttl {
     #[serde(rename = "1h")]
     OneHour,
 }
+
+impl Ttl {
+    /// Its name in JSON, in requests and for people: `5m` or `1h`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FiveMinutes => "5m",
+            Self::OneHour => "1h",
+        }
+    }
+}

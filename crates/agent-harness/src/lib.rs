@@ -2,10 +2,11 @@
 //!
 //! Most programs use it through the facade crate `agent`. Depend on it directly to bring your own builder.
 //!
-//! **This crate knows** how wants become model calls and tool runs, when a failed model call is tried again, how their outcomes are journaled, committed and
-//! told as events, what a session's prompt is made of, when the model is told the day, why a prompt cache was lost, and
-//! how a session is taken up again after a crash. It is the only async driver: streaming and
-//! collecting are the same run, watched or not.
+//! **This crate knows** how wants become model calls and tool runs, when a failed model call is tried again, how outcomes
+//! are journaled, committed and told as events, what a session's prompt is made of, when the model is told the day, why a
+//! prompt cache was lost, and how a session is taken up again after a crash. It is the only async driver: streaming and
+//! collecting are the same run, watched or not. On stand-ins for model and tools the same driver explains what would be
+//! sent ([`Session::explain`]) and examines an agent ([`examine`]).
 //!
 //! **It never knows** the terminal, HTTP servers, which tools exist or how a store keeps its rows.
 //!

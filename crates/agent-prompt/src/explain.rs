@@ -249,8 +249,7 @@ fn show_losers(f: &mut fmt::Formatter<'_>, losers: &[Loser]) -> fmt::Result {
 fn show_breakpoint(f: &mut fmt::Formatter<'_>, breakpoint: Option<Ttl>) -> fmt::Result {
     match breakpoint {
         Some(Ttl::FiveMinutes) => writeln!(f, "   ^ cache breakpoint, 5m"),
-        Some(Ttl::OneHour) => writeln!(f, "   ^ cache breakpoint, 1h"),
-        Some(_) => writeln!(f, "   ^ cache breakpoint"),
+        Some(ttl) => writeln!(f, "   ^ cache breakpoint, {}", ttl.name()),
         None => Ok(()),
     }
 }

@@ -4,20 +4,23 @@ mod cause;
 mod compare;
 mod loss;
 mod part;
+mod row;
+mod sums;
 mod volatile;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_core::{Prices, Ttl, Usage};
-use serde::Serialize;
+use agent_core::{Prices, Usage};
 
 use crate::prefix::{Prefix, PrefixHash};
-use crate::{Block, CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
+use crate::{CacheRules, Level, Miss, Missed, Outcome, Refusal, Request, Scheme, Simulator, miss};
 pub use cause::{Cause, Divergence};
 use compare::{Side, first_difference, shared};
 pub use loss::{Loss, Sent, loss};
 pub use part::Part;
+use row::marks;
+pub use row::{MarkedBlock, Row, Summary};
 pub use volatile::{Suspect, Volatile, suspects};
 
 /// An audit in progress: it takes requests one by one, in the order in which they were sent.
@@ -54,78 +57,6 @@ pub struct Audit {
     summary: Summary,
     /// What the input cost, and what the ideal would have.
     paid: (f64, f64),
-}
-
-/// What one request did to the cache.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct Row {
-    /// The request's number, from 1.
-    pub step: usize,
-    /// The request it is compared with; none for one that shares nothing.
-    pub compared_with: Option<usize>,
-    /// First 16 hex digits of the SHA-256 of the tools.
-    pub tools_hash: String,
-    /// First 16 hex digits of the SHA-256 of the system text.
-    pub system_hash: String,
-    /// Bytes of all blocks.
-    pub bytes: u64,
-    /// Bytes of the blocks it begins with as the request compared with did.
-    pub shared_bytes: u64,
-    /// Tokens of the same blocks, in the measure of [`Self::usage`].
-    pub shared_tokens: u64,
-    /// Where it is marked, in the order of the prompt; an automatic marker stands on the block it falls on.
-    pub marks: Vec<MarkedBlock>,
-    /// What the provider counts: as it said, or as simulated.
-    pub usage: Usage,
-    /// Whether [`Self::usage`] is what the provider said.
-    pub reported: bool,
-    /// Tokens that an intact prefix would have read from the cache.
-    pub expected: u64,
-    /// Those of them that were not read, and were paid in full or written again.
-    pub lost: u64,
-    /// What the lost tokens cost beyond a read, in US dollars; none without prices.
-    pub lost_cost: Option<f64>,
-    /// What the input cost, in US dollars; none without prices.
-    pub cost: Option<f64>,
-    /// The first changed segment and why; none when the prefix held and was read.
-    pub divergence: Option<Divergence>,
-    /// The difference in the words of the provider's own diagnostics.
-    pub miss: Option<Miss>,
-    /// What looks volatile in the stable start of the first request of a conversation.
-    pub suspects: Vec<Suspect>,
-    /// The blocks of the prefix with what became of each; not in the JSON, which names a request in a line.
-    #[serde(skip)]
-    pub parts: Vec<Part>,
-}
-
-/// A block with a marker behind it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct MarkedBlock {
-    /// Where it stands in the body, as in [`crate::Block::path`].
-    pub path: String,
-    /// How long the prefix up to here shall be kept.
-    pub ttl: Ttl,
-}
-
-/// Sums over an audit.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Requests seen.
-    pub steps: usize,
-    /// Tokens of all of them.
-    pub usage: Usage,
-    /// The same tokens, had each been written once and read ever after.
-    pub ideal: Usage,
-    /// What the input cost in multiples of what [`Self::ideal`] costs; none before the first token. At the prices of
-    /// the audit, and without any at the multiples of the model's rules.
-    pub cost_ratio: Option<f64>,
-    /// Tokens lost.
-    pub lost: u64,
-    /// Requests with each cause of loss; causes that are no fault are not counted.
-    pub causes: BTreeMap<Cause, usize>,
 }
 
 #[derive(Debug)]
@@ -307,46 +238,6 @@ impl Audit {
             }
         }
     }
-
-    fn sum(&mut self, usage: &Usage, lost: u64, divergence: Option<&Divergence>) {
-        self.summary.steps += 1;
-        self.summary.usage += usage;
-        self.summary.lost += lost;
-        if let Some(found) = divergence.filter(|found| found.cause.is_fault()) {
-            *self.summary.causes.entry(found.cause).or_default() += 1;
-        }
-    }
-
-    /// Holds what was paid against each token written once and read ever after.
-    fn weigh(&mut self, usage: &Usage, known: u64, rules: &CacheRules) {
-        let read = known.min(usage.total_input());
-        let ideal =
-            Usage { cache_read: read, cache_write_5m: usage.total_input() - read, ..Usage::default() };
-        let cost = |usage: &Usage| match &self.prices {
-            Some(prices) => prices.cost(usage),
-            None => rules.prices(1.0, 0.0, "").cost(usage),
-        };
-        let (paid, best) = self.paid;
-        self.paid = (paid + cost(&Usage { output: 0, ..usage.clone() }), best + cost(&ideal));
-        self.summary.ideal += &ideal;
-        self.summary.cost_ratio = (self.paid.1 > 0.0).then(|| self.paid.0 / self.paid.1);
-    }
-
-    fn costs(&self, usage: &Usage, lost: u64) -> (Option<f64>, Option<f64>) {
-        let input = Usage { output: 0, ..usage.clone() };
-        let mut intact = input.clone();
-        // Lost tokens were written again, or paid in full.
-        let mut left = lost;
-        for paid in [&mut intact.cache_write_5m, &mut intact.cache_write_1h, &mut intact.input] {
-            let moved = left.min(*paid);
-            *paid -= moved;
-            intact.cache_read += moved;
-            left -= moved;
-        }
-        let cost = self.cost(&input);
-        let lost_cost = cost.zip(self.cost(&intact)).map(|(cost, intact)| cost - intact);
-        (cost, lost_cost)
-    }
 }
 
 /// What a comparison gave.
@@ -383,20 +274,6 @@ fn scaled(tokens: u64, simulated: &Usage, usage: &Usage) -> u64 {
         return tokens;
     }
     u64::try_from(u128::from(tokens) * u128::from(to) / u128::from(of)).unwrap_or(u64::MAX)
-}
-
-/// Where a request is marked.
-fn marks(request: &Request) -> Vec<MarkedBlock> {
-    let automatic = request.automatic.and_then(|ttl| {
-        let last = request.blocks.iter().rposition(Block::can_carry_mark)?;
-        Some((last, ttl))
-    });
-    let blocks = request.blocks.iter().enumerate();
-    let marked = blocks.filter_map(|(at, block)| {
-        let ttl = block.mark.or(automatic.filter(|(last, _)| *last == at).map(|(_, ttl)| ttl))?;
-        Some(MarkedBlock { path: block.path.clone(), ttl })
-    });
-    marked.collect()
 }
 
 /// The first message, which tells conversations apart.

@@ -6,5 +6,6 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod run;
 pub(crate) mod sessions;
+mod signals;
 pub(crate) mod sim;
 pub(crate) mod wire;

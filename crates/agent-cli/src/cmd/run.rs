@@ -1,12 +1,11 @@
 //! `agent run`: give the agent a message and watch it work.
 
-use std::io::{self, stdout};
+use std::io::stdout;
 use std::process::ExitCode;
 
 use agent::{Agent, Run, SessionId, TerminalReason, TurnEnd};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
+use super::signals::Signals;
 use crate::args::RunArgs;
 use crate::assemble;
 use crate::error::CliError;
@@ -65,28 +64,6 @@ async fn show(mut run: Run, screen: &mut impl Screen) -> Result<Option<TurnEnd>,
                 }
                 cancel.cancel();
             }
-        }
-    }
-}
-
-/// Ctrl-C, a request to end, and a terminal that was closed: all mean stop.
-pub(crate) struct Signals([Signal; 3]);
-
-impl Signals {
-    pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self([
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        ]))
-    }
-
-    pub(crate) async fn next(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
         }
     }
 }

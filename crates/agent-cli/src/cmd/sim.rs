@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use agent_cache::RuleBook;
 use agent_testkit::{Pick, Script, Served, SimCache, SimOptions, SimProvider, Source};
 
-use super::run::Signals;
+use super::signals::Signals;
 use crate::args::SimArgs;
 use crate::error::CliError;
 use crate::show::plain;

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use agent_core::Ttl;
-
 use super::{ExplainedBreakpoint, ExplainedMessage, ExplainedRequest};
 
 impl fmt::Display for ExplainedRequest {
@@ -13,11 +11,7 @@ impl fmt::Display for ExplainedRequest {
         let (bytes, tokens, marks) = (self.body_bytes, self.body_estimated_tokens, self.breakpoints.len());
         writeln!(f, "request: {bytes} bytes, about {tokens} tokens, {marks} cache breakpoints")?;
         for ExplainedBreakpoint { at, ttl } in &self.breakpoints {
-            writeln!(
-                f,
-                "  cache breakpoint behind {at}, {}",
-                if *ttl == Ttl::OneHour { "1h" } else { "5m" }
-            )?;
+            writeln!(f, "  cache breakpoint behind {at}, {}", ttl.name())?;
         }
         if self.assumes_message {
             writeln!(f, "assumed: no message was given, so a stand-in ends the conversation")?;
@@ -51,8 +45,7 @@ fn show(f: &mut fmt::Formatter<'_>, number: usize, message: &ExplainedMessage) -
         writeln!(f, "   {what}, {} bytes | {excerpt}", part.bytes)?;
     }
     match breakpoint {
-        Some(Ttl::OneHour) => writeln!(f, "   ^ cache breakpoint, 1h"),
-        Some(_) => writeln!(f, "   ^ cache breakpoint, 5m"),
+        Some(ttl) => writeln!(f, "   ^ cache breakpoint, {}", ttl.name()),
         None => Ok(()),
     }
 }

@@ -5,7 +5,6 @@ mod prompt;
 mod redact;
 mod wire;
 
-use agent_core::Ttl;
 use serde_json::Value;
 
 pub use prompt::render_prompt;
@@ -139,14 +138,6 @@ impl Renderer {
         let line = format!("{}{text}", "  ".repeat(depth));
         self.out.push_str(line.trim_end_matches(' '));
         self.out.push('\n');
-    }
-}
-
-fn ttl_name(ttl: Ttl) -> &'static str {
-    match ttl {
-        Ttl::FiveMinutes => "5m",
-        Ttl::OneHour => "1h",
-        _ => "(another time to live)",
     }
 }
 

@@ -115,5 +115,5 @@ fn loser(loser: &Loser) -> String {
 }
 
 fn breakpoint(ttl: Option<Ttl>) -> String {
-    ttl.map(|ttl| format!(" · breakpoint {}", super::ttl_name(ttl))).unwrap_or_default()
+    ttl.map(|ttl| format!(" · breakpoint {}", ttl.name())).unwrap_or_default()
 }

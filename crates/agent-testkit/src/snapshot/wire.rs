@@ -93,8 +93,7 @@ pub fn render_rows(rows: &[Row], redactions: &Redactions) -> String {
 }
 
 fn divergence(found: &Divergence, lost: u64) -> Vec<String> {
-    let cause = serde_json::to_value(found.cause).unwrap_or_default();
-    let cause = cause.as_str().unwrap_or_default();
+    let cause = found.cause.name();
     if !found.cause.is_fault() {
         return vec![format!("    no fault at {}: {cause}", found.path)];
     }
@@ -126,7 +125,6 @@ fn marks(marks: &[MarkedBlock]) -> String {
     if marks.is_empty() {
         return "no marks".to_owned();
     }
-    let marks: Vec<_> =
-        marks.iter().map(|mark| format!("{} {}", mark.path, super::ttl_name(mark.ttl))).collect();
+    let marks: Vec<_> = marks.iter().map(|mark| format!("{} {}", mark.path, mark.ttl.name())).collect();
     format!("marks {}", marks.join(", "))
 }
