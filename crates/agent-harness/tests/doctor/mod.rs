@@ -217,7 +217,7 @@ fn breakpoints_that_are_missing_or_useless() {
         config.model =
             Arc::new(Other::new(config.model.clone(), |profile| profile.cache = CacheProfile::None));
     });
-    check(name, CheckStatus::Fail, "SystemChanged at system[0]", |config| {
+    check(name, CheckStatus::Fail, "system_changed at system[0]", |config| {
         config.model = Arc::new(Shuffling(config.model.clone(), AtomicUsize::new(10)));
     });
 }
