@@ -19,7 +19,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// See a whole run, offline and without a key: simulated provider, real HTTP, real tools
     Demo(DemoArgs),
-    /// See what would be sent next, block by block, without asking a model, a key or writing anything
+    /// See what would be sent next, block by block, without a key; no model is asked and nothing is written
     Explain(ExplainArgs),
     /// Examine the agent: ten points, each with evidence; fails when one does
     Doctor(DoctorArgs),

@@ -37,7 +37,7 @@ pub(crate) enum Holds {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolSpec {
-    /// More than one are called `NAME_a`, `NAME_b` and so on.
+    /// More than one are called `NAME_aa`, `NAME_ab` and so on.
     pub(crate) name: String,
     #[serde(default = "one")]
     pub(crate) count: usize,
