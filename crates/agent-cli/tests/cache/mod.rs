@@ -104,4 +104,9 @@ async fn what_is_no_request_is_told_with_its_line() {
     let theirs = told(&[r#"{"request":{"model":"m","messages":[]},"usage":{"input_tokens":9}}"#]).await;
     assert!(theirs.contains("unknown field `input_tokens`"), "counts are not taken for zero: {theirs}");
     insta::assert_snapshot!(told(&["", " "]).await, @"Some(2)  holds no request; give a file with the body of a request a line");
+    let output = audit(&[body("a", ["x", "y"])], &["--provider", "deepsek"]).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(output.stderr.contains("bedrock, deepseek, "), "{}", output.stderr);
+    let none = audit(&[body("a", ["x", "y"])], &["--provider", "none"]).await;
+    assert_eq!(none.code, Some(0), "{}", none.stderr);
 }

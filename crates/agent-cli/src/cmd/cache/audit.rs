@@ -11,6 +11,7 @@ use agent_testkit::Exchange;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::known_provider;
 use crate::args::AuditArgs;
 use crate::env;
 use crate::error::CliError;
@@ -60,7 +61,13 @@ struct Asked {
 pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
     let path = &args.file;
     #[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
-    let text = std::fs::read_to_string(path).map_err(|cause| CliError::File { path: path.clone(), cause })?;
+    let text = std::fs::read_to_string(path).map_err(|cause| CliError::Given {
+        path: path.clone(),
+        cause,
+        give: "a file with the body of a request a line, as docs/guides/cache-audit.md records one",
+    })?;
+    let book = RuleBook::builtin();
+    known_provider(&book, args.provider.as_deref())?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let mut audit: Option<Audit> = None;
     let mut out = stdout();
@@ -68,7 +75,7 @@ pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
         let bad = |cause: String| CliError::Audit { path: path.clone(), line: number + 1, cause };
         let asked = asked(line).map_err(&bad)?;
         let request = Request::read(&asked.body, None).map_err(|error| bad(error.to_string()))?;
-        let audit = audit.get_or_insert_with(|| begin(&request, args.provider.as_deref()));
+        let audit = audit.get_or_insert_with(|| begin(&request, book.clone(), args.provider.as_deref()));
         let row = audit.step(&request, asked.at, asked.usage.as_ref());
         if args.json {
             writeln!(out, "{}", serde_json::to_string(&row)?)?;
@@ -117,10 +124,10 @@ fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
 }
 
 /// An audit by the rules of the first request's provider, with the prices of its model where they are known.
-fn begin(request: &Request, provider: Option<&str>) -> Audit {
+fn begin(request: &Request, book: RuleBook, provider: Option<&str>) -> Audit {
     let provider = provider.unwrap_or(request.format.provider());
     let prices: Option<Prices> = Catalog::builtin().profile(request.format.name(), &request.model).prices;
-    Audit::new(Simulator::new(RuleBook::builtin(), provider), prices)
+    Audit::new(Simulator::new(book, provider), prices)
 }
 
 /// What a line holds: a recorded exchange, a body with a time or usage, or a body.
