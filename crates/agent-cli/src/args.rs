@@ -53,7 +53,7 @@ pub(crate) struct ExplainArgs {
     /// What the user says next; without it an interrupted turn goes on, or a stand-in is shown
     #[arg(allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// A stored session; without it, one that begins
+    /// A session, stored or new; without it, one that begins
     #[arg(long)]
     pub(crate) session: Option<String>,
     #[command(flatten)]

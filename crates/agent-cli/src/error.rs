@@ -126,6 +126,7 @@ impl CliError {
             Self::NoKey { .. }
             | Self::Model { .. }
             | Self::Given { .. }
+            | Self::Sandbox(_)
             | Self::CacheProvider { .. }
             | Self::ModelsFile { .. }
             | Self::Models { .. }
@@ -155,7 +156,6 @@ impl CliError {
             | Self::File { .. }
             | Self::Output(_)
             | Self::Input(_)
-            | Self::Sandbox(_)
             | Self::Tools(_)
             | Self::Build(_)
             | Self::Prompt(_)

@@ -4,11 +4,11 @@ use agent_cache::RuleBook;
 use agent_core::CacheProfile;
 use agent_prompt::{Beside, estimate_tokens};
 
-use super::{Finding, assembled, rules_of, told};
+use super::{Finding, Verdict, assembled, rules_of, told};
 use crate::config::HarnessConfig;
 
 pub(super) async fn examine(config: &HarnessConfig) -> Vec<Finding> {
-    vec![minimum(config).await, profile(config), retries(config)]
+    vec![minimum(config).await, sources(config).await, profile(config), retries(config)]
 }
 
 /// A prompt that is too short is never kept.
@@ -18,9 +18,6 @@ async fn minimum(config: &HarnessConfig) -> Finding {
         finding.warn("the prompt cannot be assembled", "See the first item.");
         return finding;
     };
-    for diagnostic in assembled.diagnostics() {
-        finding.warn(format!("the prompt: {}", told(diagnostic)), "Mend what it names.");
-    }
     let explained = assembled.explain(Beside { tools: config.tools.cards(), ..Beside::default() });
     let tools: usize = explained.tools.iter().map(|tool| tool.bytes).sum();
     let tokens = estimate_tokens(tools + explained.system_bytes);
@@ -38,6 +35,22 @@ async fn minimum(config: &HarnessConfig) -> Finding {
         );
     } else {
         finding.saw(format!("tools and system prompt have about {tokens} tokens, and {least} are needed"));
+    }
+    finding
+}
+
+/// What a source could not read, what was cut, and what was not heard.
+async fn sources(config: &HarnessConfig) -> Finding {
+    let mut finding = Finding::new("sources", "what was written for the prompt is in it");
+    let Ok(assembled) = assembled(config).await else {
+        finding.warn("the prompt cannot be assembled", "See the first item.");
+        return finding;
+    };
+    for diagnostic in assembled.diagnostics() {
+        finding.warn(told(diagnostic), "Mend what it names.");
+    }
+    if finding.verdict == Verdict::Pass {
+        finding.saw("nothing was cut, left out or not heard");
     }
     finding
 }

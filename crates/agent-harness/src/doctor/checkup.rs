@@ -111,11 +111,22 @@ impl fmt::Display for Checkup {
         for finding in &self.also {
             show(f, " *", finding)?;
         }
-        let count = |verdict| self.items.iter().filter(|finding| finding.verdict == verdict).count();
+        let count = |verdict| number_of(&self.items, verdict);
         let words = [Verdict::Pass, Verdict::Warn, Verdict::Fail, Verdict::Absent];
         let counts = words.map(|verdict| format!("{} {}", count(verdict), verdict.name()));
-        writeln!(f, "{} of {}", counts.join(", "), self.items.len())
+        write!(f, "{} of {}", counts.join(", "), self.items.len())?;
+        for verdict in [Verdict::Warn, Verdict::Fail] {
+            let beside = number_of(&self.also, verdict);
+            if beside > 0 {
+                write!(f, "; beside them {beside} {}", verdict.name())?;
+            }
+        }
+        writeln!(f)
     }
+}
+
+fn number_of(findings: &[Finding], verdict: Verdict) -> usize {
+    findings.iter().filter(|finding| finding.verdict == verdict).count()
 }
 
 fn show(f: &mut fmt::Formatter<'_>, number: &str, finding: &Finding) -> fmt::Result {
