@@ -77,7 +77,7 @@ async fn a_run_outside_of_its_budget_fails_though_no_prefix_broke() {
     };
     check(&["--min-hit-rate", "49", "--max-cost-ratio", "1.01"], 0).await;
     let low = check(&["--min-hit-rate", "90"], 1).await;
-    insta::assert_snapshot!(low.stderr, @"hit rate 49.8% is below --min-hit-rate 90, at best it is 49.9%: the rows above say where tokens were lost");
+    insta::assert_snapshot!(low.stderr, @"hit rate 49.8% is below --min-hit-rate 90, at best it is 49.9%: nothing this short can reach that; play a longer session or ask for less");
     let dear = check(&["--min-hit-rate", "49", "--max-cost-ratio", "0.5", "--json"], 1).await;
     insta::assert_snapshot!(dear.stderr, @"the input cost 1.001 times the ideal, above --max-cost-ratio 0.5: the rows above say where tokens were lost");
     let sums = json_lines(&dear.stdout).pop().unwrap();

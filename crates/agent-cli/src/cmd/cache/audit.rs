@@ -104,8 +104,14 @@ fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
     if let Some(least) = args.min_hit_rate {
         let (hit, best) = (summary.usage.hit_rate(), summary.ideal.hit_rate());
         if hit.is_none_or(|hit| hit * 100.0 < least) {
+            let in_reach = best.is_some_and(|best| best * 100.0 >= least);
+            let next = if in_reach {
+                LOST
+            } else {
+                "nothing this short can reach that; play a longer session or ask for less"
+            };
             lines.push(format!(
-                "hit rate {} is below --min-hit-rate {least}, at best it is {}: the rows above say where tokens were lost",
+                "hit rate {} is below --min-hit-rate {least}, at best it is {}: {next}",
                 rate(hit),
                 rate(best)
             ));
@@ -115,9 +121,11 @@ fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
         match summary.cost_ratio {
             Some(ratio) if ratio <= most => {}
             Some(ratio) => lines.push(format!(
-                "the input cost {ratio:.3} times the ideal, above --max-cost-ratio {most}: the rows above say where tokens were lost"
+                "the input cost {ratio:.3} times the ideal, above --max-cost-ratio {most}: {LOST}"
             )),
-            None => lines.push(format!("--max-cost-ratio {most}: no input was paid for, so there is nothing to hold against it")),
+            None => lines.push(format!(
+                "--max-cost-ratio {most}: no input was paid for, so there is nothing to hold against it"
+            )),
         }
     }
     lines
@@ -219,3 +227,5 @@ fn show_summary(summary: &Summary, audit: &Audit) -> Result<(), CliError> {
 fn rate(rate: Option<f64>) -> String {
     rate.map_or("-".to_owned(), |rate| format!("{:.1}%", rate * 100.0))
 }
+
+const LOST: &str = "the rows above say where tokens were lost";
