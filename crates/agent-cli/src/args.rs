@@ -19,7 +19,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// See a whole run, offline and without a key: simulated provider, real HTTP, real tools
     Demo(DemoArgs),
-    /// See what would be sent next, block by block, without asking a model, a key or writing anything
+    /// See what would be sent next, block by block, without a key; no model is asked and nothing is written
     Explain(ExplainArgs),
     /// Examine the agent: ten points, each with evidence; fails when one does
     Doctor(DoctorArgs),
@@ -53,7 +53,7 @@ pub(crate) struct ExplainArgs {
     /// What the user says next; without it an interrupted turn goes on, or a stand-in is shown
     #[arg(allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// A stored session; without it, one that begins
+    /// A session, stored or new; without it, one that begins
     #[arg(long)]
     pub(crate) session: Option<String>,
     #[command(flatten)]

@@ -12,6 +12,12 @@ pub(crate) enum CliError {
     Runtime(#[source] io::Error),
     #[error("{path}: {cause}")]
     File { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}; give {give}", path.display())]
+    Given { path: PathBuf, cause: io::Error, give: &'static str },
+    #[error(
+        "no cache rules of {given:?} are known; known: {known}, and none for a provider that keeps nothing; leave --provider out for the rules of the format's inventor"
+    )]
+    CacheProvider { given: String, known: String },
     #[error("cannot write to standard output")]
     Output(#[from] io::Error),
     #[error("cannot read standard input")]
@@ -119,6 +125,9 @@ impl CliError {
         match self {
             Self::NoKey { .. }
             | Self::Model { .. }
+            | Self::Given { .. }
+            | Self::Sandbox(_)
+            | Self::CacheProvider { .. }
             | Self::ModelsFile { .. }
             | Self::Models { .. }
             | Self::Id(_)
@@ -147,7 +156,6 @@ impl CliError {
             | Self::File { .. }
             | Self::Output(_)
             | Self::Input(_)
-            | Self::Sandbox(_)
             | Self::Tools(_)
             | Self::Build(_)
             | Self::Prompt(_)

@@ -2,7 +2,7 @@
 
 mod entry;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use agent_core::{CacheProfile, Prices, Ttl};
@@ -145,6 +145,15 @@ impl RuleBook {
     pub fn with_overrides(mut self, json: &str) -> Result<Self, RulesError> {
         self.tables.push(entry::read(json)?.into());
         Ok(self)
+    }
+
+    /// The providers of which something is known, in alphabetical order.
+    ///
+    /// ```
+    /// assert!(agent_cache::RuleBook::builtin().providers().contains("bedrock"));
+    /// ```
+    pub fn providers(&self) -> BTreeSet<&str> {
+        self.tables.iter().flat_map(|table| table.iter()).map(|entry| entry.provider.as_str()).collect()
     }
 
     /// The rules for a provider's model; a provider nothing is known of caches nothing.

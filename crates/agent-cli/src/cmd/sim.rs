@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use agent_cache::RuleBook;
 use agent_testkit::{Pick, Script, Served, SimCache, SimOptions, SimProvider, Source};
 
+use super::cache::known_provider;
 use super::signals::Signals;
 use crate::args::SimArgs;
 use crate::error::CliError;
@@ -35,7 +36,7 @@ pub(crate) async fn sim(args: SimArgs) -> Result<ExitCode, CliError> {
 
 fn source(script: Option<&Path>) -> Result<Source, CliError> {
     let Some(path) = script else { return Ok(Source::Echo) };
-    let text = read(path)?;
+    let text = read(path, "a file with a JSON array of replies, like [{\"text\": \"hello\"}]")?;
     let script = Script::parse(&text).map_err(|cause| CliError::Script { path: path.into(), cause })?;
     Ok(Source::Script(script))
 }
@@ -43,9 +44,10 @@ fn source(script: Option<&Path>) -> Result<Source, CliError> {
 fn options(args: &SimArgs) -> Result<SimOptions, CliError> {
     let mut rules = RuleBook::builtin();
     if let Some(path) = &args.rules {
-        let table = rules.with_overrides(&read(path)?);
+        let table = rules.with_overrides(&read(path, "a file with a table of cache rules")?);
         rules = table.map_err(|cause| CliError::Rules { path: path.clone(), cause })?;
     }
+    known_provider(&rules, args.provider.as_deref())?;
     Ok(SimOptions {
         pick: if args.in_order { Pick::InOrder } else { Pick::ByHistory },
         cache: SimCache { rules, provider: args.provider.clone(), ..SimCache::default() },
@@ -56,8 +58,8 @@ fn options(args: &SimArgs) -> Result<SimOptions, CliError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the files the user names, outside any workspace")]
-fn read(path: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(path).map_err(|cause| CliError::File { path: path.into(), cause })
+fn read(path: &Path, give: &'static str) -> Result<String, CliError> {
+    std::fs::read_to_string(path).map_err(|cause| CliError::Given { path: path.into(), cause, give })
 }
 
 /// Where it listens, and how each SDK is pointed at it.

@@ -140,6 +140,9 @@ async fn nothing_to_play_and_mistakes_in_files_are_told() {
     let (none, _home) = check(&[], &[]).await;
     assert_eq!(none.code, Some(2));
     insta::assert_snapshot!(none.stderr, @"agent: no scenario in scenarios; give files or folders of scenarios, as docs/guides/cache-scenarios.md shows them");
+    let missing = Home::new().agent(&["cache", "check"]).await;
+    assert_eq!(missing.code, Some(2));
+    insta::assert_snapshot!(missing.stderr, @"agent: fixtures/cache: No such file or directory (os error 2); give files or folders of scenarios, as docs/guides/cache-scenarios.md shows them");
     let (misspelt, _home) = check(&[("misspelt", scenario(&json!({"budgets": {}})))], &[]).await;
     assert_eq!(misspelt.code, Some(2));
     assert!(misspelt.stderr.contains("misspelt.json: unknown field `budgets`"), "{}", misspelt.stderr);

@@ -77,7 +77,7 @@ async fn a_run_outside_of_its_budget_fails_though_no_prefix_broke() {
     };
     check(&["--min-hit-rate", "49", "--max-cost-ratio", "1.01"], 0).await;
     let low = check(&["--min-hit-rate", "90"], 1).await;
-    insta::assert_snapshot!(low.stderr, @"hit rate 49.8% is below --min-hit-rate 90, at best it is 49.9%: the rows above say where tokens were lost");
+    insta::assert_snapshot!(low.stderr, @"hit rate 49.8% is below --min-hit-rate 90, at best it is 49.9%: nothing this short can reach that; play a longer session or ask for less");
     let dear = check(&["--min-hit-rate", "49", "--max-cost-ratio", "0.5", "--json"], 1).await;
     insta::assert_snapshot!(dear.stderr, @"the input cost 1.001 times the ideal, above --max-cost-ratio 0.5: the rows above say where tokens were lost");
     let sums = json_lines(&dear.stdout).pop().unwrap();
@@ -104,4 +104,9 @@ async fn what_is_no_request_is_told_with_its_line() {
     let theirs = told(&[r#"{"request":{"model":"m","messages":[]},"usage":{"input_tokens":9}}"#]).await;
     assert!(theirs.contains("unknown field `input_tokens`"), "counts are not taken for zero: {theirs}");
     insta::assert_snapshot!(told(&["", " "]).await, @"Some(2)  holds no request; give a file with the body of a request a line");
+    let output = audit(&[body("a", ["x", "y"])], &["--provider", "deepsek"]).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(output.stderr.contains("bedrock, deepseek, "), "{}", output.stderr);
+    let none = audit(&[body("a", ["x", "y"])], &["--provider", "none"]).await;
+    assert_eq!(none.code, Some(0), "{}", none.stderr);
 }

@@ -32,6 +32,7 @@ async fn our_own_agent_fails_in_nothing() {
     pass persistence
     absent background
     pass minimum
+    pass sources
     pass profile
     pass retries
     ");

@@ -170,5 +170,13 @@ async fn what_cannot_be_served_is_told() {
     let rules = check("rules.json", r#"{"rules":[{"provider":"p","source":"s"}]}"#, "--rules").await;
     assert!(rules.starts_with("Some(2) agent: rules.json: rule 1") && rules.contains("as_of"), "{rules}");
     let missing = home.agent(&["sim", "--script", "none.json"]).await;
-    assert!(missing.code == Some(1) && missing.stderr.contains("none.json"), "{}", missing.stderr);
+    assert_eq!(missing.code, Some(2));
+    assert!(
+        missing.stderr.contains("none.json") && missing.stderr.contains("JSON array"),
+        "{}",
+        missing.stderr
+    );
+    let nobody = home.agent(&["sim", "--port", "0", "--provider", "deepsek"]).await;
+    assert_eq!(nobody.code, Some(2));
+    assert!(nobody.stderr.contains("bedrock, deepseek, "), "{}", nobody.stderr);
 }

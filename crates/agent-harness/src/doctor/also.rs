@@ -4,12 +4,12 @@ use agent_cache::RuleBook;
 use agent_core::CacheProfile;
 use agent_prompt::{Beside, estimate_tokens};
 
-use super::{Finding, assembled, rules_of, told};
+use super::{CheckStatus, Finding, assembled, rules_of, told};
 use crate::changes::model_name;
 use crate::config::HarnessConfig;
 
 pub(super) async fn examine(config: &HarnessConfig) -> Vec<Finding> {
-    vec![minimum(config).await, profile(config), retries(config)]
+    vec![minimum(config).await, sources(config).await, profile(config), retries(config)]
 }
 
 /// A prompt that is too short is never kept.
@@ -19,9 +19,6 @@ async fn minimum(config: &HarnessConfig) -> Finding {
         finding.warn("the prompt cannot be assembled", "See the first item.");
         return finding;
     };
-    for diagnostic in assembled.diagnostics() {
-        finding.warn(format!("the prompt: {}", told(diagnostic)), "Mend what it names.");
-    }
     let explained = assembled.explain(Beside { tools: config.tools.cards(), ..Beside::default() });
     let tools: usize = explained.tools.iter().map(|tool| tool.bytes).sum();
     let tokens = estimate_tokens(tools + explained.system_bytes);
@@ -39,6 +36,22 @@ async fn minimum(config: &HarnessConfig) -> Finding {
         );
     } else {
         finding.saw(format!("tools and system prompt have about {tokens} tokens, and {least} are needed"));
+    }
+    finding
+}
+
+/// What a source could not read, what was cut, and what was not heard.
+async fn sources(config: &HarnessConfig) -> Finding {
+    let mut finding = Finding::new("sources", "what was written for the prompt is in it");
+    let Ok(assembled) = assembled(config).await else {
+        finding.warn("the prompt cannot be assembled", "See the first item.");
+        return finding;
+    };
+    for diagnostic in assembled.diagnostics() {
+        finding.warn(told(diagnostic), "Mend what it names.");
+    }
+    if finding.status == CheckStatus::Pass {
+        finding.saw("nothing was cut, left out or not heard");
     }
     finding
 }

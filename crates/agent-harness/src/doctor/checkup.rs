@@ -111,11 +111,22 @@ impl fmt::Display for Checkup {
         for finding in &self.also {
             show(f, " *", finding)?;
         }
-        let count = |status| self.items.iter().filter(|finding| finding.status == status).count();
+        let count = |status| number_of(&self.items, status);
         let words = [CheckStatus::Pass, CheckStatus::Warn, CheckStatus::Fail, CheckStatus::Absent];
         let counts = words.map(|status| format!("{} {}", count(status), status.name()));
-        writeln!(f, "{} of {}", counts.join(", "), self.items.len())
+        write!(f, "{} of {}", counts.join(", "), self.items.len())?;
+        for status in [CheckStatus::Warn, CheckStatus::Fail] {
+            let beside = number_of(&self.also, status);
+            if beside > 0 {
+                write!(f, "; beside them {beside} {}", status.name())?;
+            }
+        }
+        writeln!(f)
     }
+}
+
+fn number_of(findings: &[Finding], status: CheckStatus) -> usize {
+    findings.iter().filter(|finding| finding.status == status).count()
 }
 
 fn show(f: &mut fmt::Formatter<'_>, number: &str, finding: &Finding) -> fmt::Result {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::{
-    CacheProfile, Encoded, Encoder, LanguageModel, ModelError, ModelProfile, ModelRequest, ModelStream,
-    Outgoing,
+    CacheProfile, Diagnostic, Encoded, Encoder, LanguageModel, ModelError, ModelProfile, ModelRequest,
+    ModelStream, Outgoing,
 };
 use agent_harness::{CheckStatus, Checkup, HarnessConfig, PromptSource, RetryPolicy, SourceError, examine};
 use agent_prompt::{Fragment, Layer, Prompt, Session, Static, Value};
@@ -104,6 +104,7 @@ fn a_sound_agent_passes() {
     pass persistence
     absent background
     pass minimum
+    pass sources
     pass profile
     pass retries
     ");
@@ -150,6 +151,8 @@ fn a_sound_agent_passes() {
               from it
      * pass   the prompt is long enough to be cached
               tools and system prompt have about 2248 tokens, and 512 are needed
+     * pass   what was written for the prompt is in it
+              nothing was cut, left out or not heard
      * pass   the model is known
               anthropic/claude-opus-5-5: 1000000 tokens of context, 128000 of output
      * pass   failed model calls are tried again
@@ -317,6 +320,9 @@ fn what_is_warned_of_beside_the_ten() {
     check("minimum", CheckStatus::Warn, "keeps no less than 512", |config| {
         config.prompt = system_of(&["Be brief."])
     });
+    check("sources", CheckStatus::Warn, "rules.AGENTS.md: it is not read", |config| {
+        config.sources = vec![Arc::new(Unread)];
+    });
     check("profile", CheckStatus::Warn, "nothing is known of anthropic/claude-unheard-of", |config| {
         let model = HttpConfig { model: "claude-unheard-of".into(), ..HttpConfig::default() };
         config.model = Arc::new(HttpModel::new(model).unwrap());
@@ -334,6 +340,18 @@ impl PromptSource for Counter {
         let count = self.0.fetch_add(1, Ordering::SeqCst);
         let text = Value::session(format!("You were asked {count} times."));
         prompt.add(Fragment::<Session>::new(Layer::Session, "count", text).unwrap());
+        Ok(())
+    }
+}
+
+/// Could not read what it was to add.
+#[derive(Debug)]
+struct Unread;
+
+#[async_trait]
+impl PromptSource for Unread {
+    async fn add_to(&self, prompt: &mut Prompt) -> Result<(), SourceError> {
+        prompt.report(Diagnostic { what: "rules.AGENTS.md".into(), why: "it is not read".into() });
         Ok(())
     }
 }

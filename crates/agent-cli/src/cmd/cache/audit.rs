@@ -11,6 +11,7 @@ use agent_testkit::Exchange;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::known_provider;
 use crate::args::AuditArgs;
 use crate::env;
 use crate::error::CliError;
@@ -60,7 +61,13 @@ struct Asked {
 pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
     let path = &args.file;
     #[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
-    let text = std::fs::read_to_string(path).map_err(|cause| CliError::File { path: path.clone(), cause })?;
+    let text = std::fs::read_to_string(path).map_err(|cause| CliError::Given {
+        path: path.clone(),
+        cause,
+        give: "a file with the body of a request a line, as docs/guides/cache-audit.md records one",
+    })?;
+    let book = RuleBook::builtin();
+    known_provider(&book, args.provider.as_deref())?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let mut audit: Option<Audit> = None;
     let mut out = stdout();
@@ -68,7 +75,7 @@ pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
         let bad = |cause: String| CliError::Audit { path: path.clone(), line: number + 1, cause };
         let asked = asked(line).map_err(&bad)?;
         let request = Request::read(&asked.body, None).map_err(|error| bad(error.to_string()))?;
-        let audit = audit.get_or_insert_with(|| begin(&request, args.provider.as_deref()));
+        let audit = audit.get_or_insert_with(|| begin(&request, book.clone(), args.provider.as_deref()));
         let row = audit.step(&request, asked.at, asked.usage.as_ref());
         if args.json {
             writeln!(out, "{}", serde_json::to_string(&row)?)?;
@@ -97,8 +104,14 @@ fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
     if let Some(least) = args.min_hit_rate {
         let (hit, best) = (summary.usage.hit_rate(), summary.ideal.hit_rate());
         if hit.is_none_or(|hit| hit * 100.0 < least) {
+            let in_reach = best.is_some_and(|best| best * 100.0 >= least);
+            let next = if in_reach {
+                LOST
+            } else {
+                "nothing this short can reach that; play a longer session or ask for less"
+            };
             lines.push(format!(
-                "hit rate {} is below --min-hit-rate {least}, at best it is {}: the rows above say where tokens were lost",
+                "hit rate {} is below --min-hit-rate {least}, at best it is {}: {next}",
                 rate(hit),
                 rate(best)
             ));
@@ -108,19 +121,21 @@ fn outside(summary: &Summary, args: &AuditArgs) -> Vec<String> {
         match summary.cost_ratio {
             Some(ratio) if ratio <= most => {}
             Some(ratio) => lines.push(format!(
-                "the input cost {ratio:.3} times the ideal, above --max-cost-ratio {most}: the rows above say where tokens were lost"
+                "the input cost {ratio:.3} times the ideal, above --max-cost-ratio {most}: {LOST}"
             )),
-            None => lines.push(format!("--max-cost-ratio {most}: no input was paid for, so there is nothing to hold against it")),
+            None => lines.push(format!(
+                "--max-cost-ratio {most}: no input was paid for, so there is nothing to hold against it"
+            )),
         }
     }
     lines
 }
 
 /// An audit by the rules of the first request's provider, with the prices of its model where they are known.
-fn begin(request: &Request, provider: Option<&str>) -> Audit {
+fn begin(request: &Request, book: RuleBook, provider: Option<&str>) -> Audit {
     let provider = provider.unwrap_or(request.format.provider());
     let prices: Option<Prices> = Catalog::builtin().profile(request.format.name(), &request.model).prices;
-    Audit::new(Simulator::new(RuleBook::builtin(), provider), prices)
+    Audit::new(Simulator::new(book, provider), prices)
 }
 
 /// What a line holds: a recorded exchange, a body with a time or usage, or a body.
@@ -210,3 +225,5 @@ fn show_summary(summary: &Summary, audit: &Audit) -> Result<(), CliError> {
 fn rate(rate: Option<f64>) -> String {
     rate.map_or("-".to_owned(), |rate| format!("{:.1}%", rate * 100.0))
 }
+
+const LOST: &str = "the rows above say where tokens were lost";

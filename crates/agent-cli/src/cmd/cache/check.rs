@@ -64,7 +64,11 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
 
 #[expect(clippy::disallowed_methods, reason = "files the user names, outside any workspace")]
 fn read(path: &Path) -> Result<Scenario, CliError> {
-    let fault = |cause| CliError::File { path: path.to_owned(), cause };
+    let fault = |cause| CliError::Given {
+        path: path.to_owned(),
+        cause,
+        give: "files or folders of scenarios, as docs/guides/cache-scenarios.md shows them",
+    };
     let text = std::fs::read_to_string(path).map_err(fault)?;
     Scenario::read(&text).map_err(|cause| CliError::Scenario { path: path.to_owned(), cause })
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use agent::RequestSettings;
 use agent_cache::Budget;
 use agent_core::RawJson;
+use agent_providers::WireFormat;
 use agent_testkit::Script;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) tell_date: bool,
     /// As the agent's builder takes them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "spec::known_settings")]
     pub(crate) settings: RequestSettings,
     #[serde(default)]
     pub(crate) clock: ClockSpec,
@@ -108,6 +109,8 @@ impl Scenario {
         if agent::Vendor::named(provider).is_none() || model.is_empty() {
             return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
         }
+        self.check_format(provider)?;
+        self.check_budget()?;
         world::book(self).map_err(|error| format!("rules: {error}"))?;
         if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
             return Err("red: give `kind`, `cause` or both, or anything would do".into());
@@ -125,6 +128,33 @@ impl Scenario {
         match self.restart_before.iter().find(|at| !(2..=requests).contains(*at)) {
             Some(at) => Err(format!("restart_before: {at} is none of the requests 2 to {requests}")),
             None => Ok(()),
+        }
+    }
+
+    /// Whether the simulated provider and the audit know the format of the model.
+    fn check_format(&self, provider: &str) -> Result<(), String> {
+        let format = agent::Vendor::named(provider).map(|vendor| vendor.dialect.format);
+        let played = [WireFormat::Anthropic, WireFormat::OpenAiChat, WireFormat::OpenAiResponses];
+        if format.is_some_and(|format| played.contains(&format)) {
+            return Ok(());
+        }
+        Err(format!(
+            "model {:?}: scenarios are played on Messages, Chat Completions and Responses; give a model of anthropic, openai, openai-chat or of another provider that speaks one of them",
+            self.model
+        ))
+    }
+
+    /// A share is easily taken for percent, as the option of the audit is.
+    fn check_budget(&self) -> Result<(), String> {
+        let Budget { min_hit_rate, max_cost_ratio, .. } = &self.budget;
+        match (min_hit_rate, max_cost_ratio) {
+            (Some(rate), _) if !(0.0..=1.0).contains(rate) => Err(format!(
+                "budget.min_hit_rate: {rate} is no share of the input; give a number from 0 to 1, as 0.8 for 80 %"
+            )),
+            (_, Some(ratio)) if *ratio <= 0.0 => Err(format!(
+                "budget.max_cost_ratio: {ratio} is no multiple of the ideal; give a number above 0, as 1.05"
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -179,6 +209,15 @@ mod tests {
         check(|_| {}, "good");
         check(|it| it["budgets"] = 1.into(), "unknown field `budgets`");
         check(|it| it["model"] = "gpt".into(), "write PROVIDER/NAME");
+        check(|it| it["model"] = "ollama/llama3".into(), "give a model of anthropic");
+        check(|it| it["model"] = "deepseek/deepseek-v4".into(), "good");
+        check(|it| it["budget"]["min_hit_rate"] = 80.into(), "as 0.8 for 80 %");
+        check(|it| it["budget"]["max_cost_ratio"] = 0.into(), "above 0");
+        check(
+            |it| it["settings"] = serde_json::json!({"max_tokens": 5}),
+            "settings: unknown field `max_tokens`",
+        );
+        check(|it| it["settings"] = serde_json::json!({"max_output": 5, "fast": false}), "good");
         check(|it| it["turns"] = serde_json::json!([]), "at least one message");
         check(|it| it["turns"][0]["user"] = " ".into(), "turn 1: `user` is blank");
         check(|it| it["turns"][0]["steps"][1]["say"] = "".into(), "the last step ends it");

@@ -1,9 +1,14 @@
 //! The parts of a scenario: its prompt and tools, and what happens step by step.
 
+use std::collections::BTreeMap;
+
+use agent::RequestSettings;
 use agent::prompt::Layer;
 use agent_core::RawJson;
 use agent_testkit::Reply;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::cmd::cache::filler::filler;
 
@@ -37,7 +42,7 @@ pub(crate) enum Holds {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolSpec {
-    /// More than one are called `NAME_a`, `NAME_b` and so on.
+    /// More than one are called `NAME_aa`, `NAME_ab` and so on.
     pub(crate) name: String,
     #[serde(default = "one")]
     pub(crate) count: usize,
@@ -170,6 +175,23 @@ impl TurnSpec {
 impl Default for ClockSpec {
     fn default() -> Self {
         Self { start_ms: NOON, utc_offset_minutes: 0, step_seconds: 10 }
+    }
+}
+
+/// Settings, without a field that is passed over: what is stored is read leniently, what a person writes is not.
+pub(super) fn known_settings<'de, D: Deserializer<'de>>(reader: D) -> Result<RequestSettings, D::Error> {
+    let raw = RawJson::deserialize(reader)?;
+    let settings: RequestSettings = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+    let given: BTreeMap<String, Value> = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+    let kept = serde_json::to_value(&settings).map_err(D::Error::custom)?;
+    // A value that says nothing is left out again.
+    let is_said =
+        |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != Value::Array(vec![]);
+    match given.iter().find(|(name, value)| is_said(value) && kept.get(name).is_none()) {
+        Some((name, _)) => Err(D::Error::custom(format_args!(
+            "settings: unknown field `{name}`; the fields are those of agent::RequestSettings, as max_output, thinking or effort"
+        ))),
+        None => Ok(settings),
     }
 }
 
