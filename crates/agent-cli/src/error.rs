@@ -71,6 +71,10 @@ pub(crate) enum CliError {
         path.display()
     )]
     Audit { path: PathBuf, line: usize, cause: String },
+    #[error(
+        "--provider {given:?}: no cache rules are known of it, and nobody of that name; give one of {known}, or `none`"
+    )]
+    CacheProvider { given: String, known: String },
     #[error("{} holds no request; give a file with the body of a request a line", path.display())]
     NothingToAudit { path: PathBuf },
     #[error("{}: {cause}; docs/guides/cache-scenarios.md shows a scenario and its fields", path.display())]
@@ -129,6 +133,7 @@ impl CliError {
             | Self::NoModel
             | Self::Audit { .. }
             | Self::NothingToAudit { .. }
+            | Self::CacheProvider { .. }
             | Self::Scenario { .. }
             | Self::NoScenario { .. }
             | Self::BookOfRules(_)

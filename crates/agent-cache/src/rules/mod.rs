@@ -147,6 +147,15 @@ impl RuleBook {
         Ok(self)
     }
 
+    /// Providers that a rule is known of, sorted.
+    pub fn providers(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.tables.iter().flat_map(|table| table.iter()).map(|entry| entry.provider.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// The rules for a provider's model; a provider nothing is known of caches nothing.
     pub fn rules(&self, provider: &str, model: &str) -> CacheRules {
         let mut rules = CacheRules::unknown();

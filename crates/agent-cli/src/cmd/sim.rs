@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use agent_cache::RuleBook;
 use agent_testkit::{Pick, Script, Served, SimCache, SimOptions, SimProvider, Source};
 
+use super::cache::check_provider;
 use super::run::Signals;
 use crate::args::SimArgs;
 use crate::error::CliError;
@@ -46,6 +47,7 @@ fn options(args: &SimArgs) -> Result<SimOptions, CliError> {
         let table = rules.with_overrides(&read(path)?);
         rules = table.map_err(|cause| CliError::Rules { path: path.clone(), cause })?;
     }
+    check_provider(args.provider.as_deref(), &rules)?;
     Ok(SimOptions {
         pick: if args.in_order { Pick::InOrder } else { Pick::ByHistory },
         cache: SimCache { rules, provider: args.provider.clone(), ..SimCache::default() },

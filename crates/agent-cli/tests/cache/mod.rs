@@ -105,3 +105,24 @@ async fn what_is_no_request_is_told_with_its_line() {
     assert!(theirs.contains("unknown field `input_tokens`"), "counts are not taken for zero: {theirs}");
     insta::assert_snapshot!(told(&["", " "]).await, @"Some(2)  holds no request; give a file with the body of a request a line");
 }
+
+#[tokio::test]
+async fn a_mark_of_the_editor_is_passed_over_and_a_name_nobody_has_is_refused() {
+    let same = body("", ["edit", "read"]);
+    let marked = [format!("\u{feff}{same}"), same.clone()];
+    let output = audit(&marked, &["--provider", "bedrock"]).await;
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    let typo = audit(&[same], &["--provider", "Anthropic"]).await;
+    assert_eq!(typo.code, Some(2), "{}", typo.stderr);
+    assert!(typo.stderr.contains("give one of anthropic, "), "{}", typo.stderr);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_told_with_their_line() {
+    let home = Home::new();
+    let file = home.work().join("requests.jsonl");
+    std::fs::write(&file, [body("", ["edit", "read"]).as_bytes(), b"\n\xff\n"].concat()).unwrap();
+    let output = home.agent(&["cache", "audit", file.to_str().unwrap()]).await;
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("requests.jsonl:2: it is not UTF-8"), "{}", output.stderr);
+}

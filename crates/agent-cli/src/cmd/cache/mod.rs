@@ -18,3 +18,17 @@ mod world;
 pub(crate) use audit::audit;
 pub(crate) use check::check;
 pub(crate) use play::play;
+
+use agent::Vendor;
+use agent_cache::RuleBook;
+
+use crate::error::CliError;
+
+/// Refuses a name that nobody has: under its rules nothing would be cached, and nobody would be told why.
+pub(crate) fn check_provider(given: Option<&str>, book: &RuleBook) -> Result<(), CliError> {
+    let known = book.providers();
+    match given.filter(|name| *name != "none" && !known.contains(name) && Vendor::named(name).is_none()) {
+        Some(given) => Err(CliError::CacheProvider { given: given.to_owned(), known: known.join(", ") }),
+        None => Ok(()),
+    }
+}

@@ -3,6 +3,7 @@
 //! A scenario is one JSON object. Every field but `about`, `model` and `turns` may be left out, and later ones are added
 //! in the same way: a file that does not know them stays as it is.
 
+mod limits;
 mod red;
 mod spec;
 
@@ -108,6 +109,7 @@ impl Scenario {
         if agent::Vendor::named(provider).is_none() || model.is_empty() {
             return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
         }
+        limits::check(self)?;
         world::book(self).map_err(|error| format!("rules: {error}"))?;
         if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
             return Err("red: give `kind`, `cause` or both, or anything would do".into());
@@ -190,6 +192,20 @@ mod tests {
         check(|it| it["red"] = serde_json::json!({"path": "system[0]"}), "anything would do");
         check(|it| it["red"] = serde_json::json!({"kind": "hitrate"}), "hit_rate");
         check(|it| it["rules"] = serde_json::json!({"lookbak": 1}), "lookbak");
+        check(|it| it["tools"][0]["count"] = 677.into(), "676 are the most");
+        check(
+            |it| it["tools"] = serde_json::json!([{"name": "a_aa"}, {"name": "a", "count": 2}]),
+            "two are called \"a_aa\"",
+        );
+        let most = u64::MAX;
+        check(|it| it["turns"][0]["steps"][0]["repeat"] = most.into(), "repeat: requests");
+        check(|it| it["turns"][0]["steps"][0]["calls"][0]["count"] = most.into(), "count: calls");
+        check(|it| it["turns"][0]["steps"][1]["tokens"] = most.into(), "tokens of filler");
+        check(|it| it["turns"][0]["steps"][1]["seconds"] = most.into(), "longer than a hundred years");
+        check(|it| it["clock"] = serde_json::json!({"start_ms": i64::MAX}), "milliseconds since 1970");
+        check(|it| it["clock"] = serde_json::json!({"utc_offset_minutes": 1441}), "more than a day");
+        check(|it| it["budget"] = serde_json::json!({"min_hit_rate": 90}), "0.9 for 90 percent");
+        check(|it| it["budget"] = serde_json::json!({"max_cost_ratio": 0}), "as 1.05");
         check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
         check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
         check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");
