@@ -110,7 +110,7 @@ async fn what_is_no_request_is_told_with_its_line() {
 async fn a_mark_of_the_editor_is_passed_over_and_a_name_nobody_has_is_refused() {
     let same = body("", ["edit", "read"]);
     let marked = [format!("\u{feff}{same}"), same.clone()];
-    let output = audit(&marked, &["--provider", "bedrock"]).await;
+    let output = audit(&marked, &["--provider", "anthropic"]).await;
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
     let typo = audit(&[same], &["--provider", "Anthropic"]).await;
     assert_eq!(typo.code, Some(2), "{}", typo.stderr);

@@ -224,7 +224,7 @@ mod tests {
         check_with(&marked(5), USER, "maximum of 4 blocks with cache_control may be provided. Found 5");
         let automatic = format!(r#""cache_control":{{"type":"ephemeral"}},{}"#, marked(4));
         check_with(&automatic, USER, "Found 5");
-        let inner = r#"[{"role":"user","content":[{"type":"text","text":"x","cache_control":{}}]}]"#;
+        let inner = r#"[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]"#;
         check_with(&marked(4), inner, "Found 5");
         let empty = r#"[{"role":"user","content":[{"type":"text","text":"","cache_control":{}}]}]"#;
         check_messages(empty, "cache_control cannot be set for empty text blocks");
