@@ -127,11 +127,10 @@ fn markers(request: &Value) -> Check {
 
 /// How many markers a `cache_control` is; what is none, and no `null`, would be thought to cache.
 fn marker(control: &Value) -> Result<usize, ApiError> {
-    match control {
-        Value::Null => Ok(0),
-        control if control["type"] == "ephemeral" => Ok(1),
-        _ => Err(ApiError::invalid("cache_control.type: Input should be 'ephemeral'")),
+    if !control.is_null() && control["type"] != "ephemeral" {
+        return Err(ApiError::invalid("cache_control.type: Input should be 'ephemeral'"));
     }
+    Ok(usize::from(!control.is_null()))
 }
 
 const MOST_MARKERS: usize = 4;
