@@ -30,7 +30,7 @@ impl Part {
 
 /// Reads come first in a prompt, then writes, then the rest: what a block costs follows from where it ends.
 pub(super) fn parts(request: &Request, prefix: &Prefix, usage: &Usage) -> Vec<Part> {
-    let (read, kept) = (usage.cache_read, usage.cache_read + usage.cache_write());
+    let (read, kept) = (usage.cache_read, usage.cache_read.saturating_add(usage.cache_write()));
     let mut from = 0;
     let parts = prefix.segments.iter().map(|segment| {
         let block = &request.blocks[segment.block];
@@ -72,5 +72,7 @@ mod tests {
         check(first, 0, [(first, 0, 0), (0, 0, second)]);
         check(first - 2, 3, [(first - 2, 2, 0), (0, 1, second - 1)]);
         check(first + 1, 90, [(first, 0, 0), (1, second - 1, 0)]);
+        // What a provider counts may be nonsense.
+        check(u64::MAX, u64::MAX, [(first, 0, 0), (second, 0, 0)]);
     }
 }

@@ -115,10 +115,14 @@ impl Budget {
         let (cost, ideal) = (input(usage), input(best));
         let cost_ratio = (ideal > 0.0).then(|| cost / ideal);
         let mut breaches = breach::changes(self, rows);
-        if let Some((least, got)) = self.min_hit_rate.zip(hit_rate).filter(|(least, got)| got < least) {
+        // A bound that is no number is one that nothing keeps, and input that nobody counted was not read.
+        let got = hit_rate.unwrap_or(0.0);
+        if let Some(least) = self.min_hit_rate.filter(|least| !keeps(*least, got)) {
             breaches.push(Breach::HitRate { got, least });
         }
-        if let Some((most, got)) = self.max_cost_ratio.zip(cost_ratio).filter(|(most, got)| got > most) {
+        if let Some((most, got)) =
+            self.max_cost_ratio.zip(cost_ratio).filter(|(most, got)| !keeps(*got, *most))
+        {
             breaches.push(Breach::Cost { got, most, cost, ideal });
         }
         if rows.is_empty() {
@@ -131,6 +135,11 @@ impl Budget {
     fn declares(&self, row: &Row) -> bool {
         self.rewrites.iter().any(|rewrite| rewrite.fits(row))
     }
+}
+
+/// Whether the first number is at most the second.
+fn keeps(lower: f64, upper: f64) -> bool {
+    lower <= upper
 }
 
 impl Rewrite {

@@ -104,3 +104,21 @@ fn budgets_are_read_strictly() {
         assert_eq!(cause.name(), name);
     }
 }
+
+#[test]
+fn a_bound_that_is_no_number_is_not_kept_and_no_count_is_no_read() {
+    let request = Request::read(body("", &["read"], 0).as_bytes(), None).unwrap();
+    let simulator = || Simulator::new(RuleBook::builtin(), "anthropic");
+    let prices = simulator().rules(&request).prices(4.0, 20.0, "2026-11-30");
+    let check = |budget: Budget, usage: Option<Usage>, breaches: usize| {
+        let mut audit = Audit::new(simulator(), None);
+        let rows = [audit.step(&request, None, usage.as_ref())];
+        let judged = budget.judge(&rows, &prices);
+        assert_eq!(judged.breaches.len(), breaches, "{budget:?}: {judged:?}");
+    };
+    let nan = Some(f64::NAN);
+    check(Budget { min_hit_rate: nan, max_cost_ratio: nan, ..Budget::default() }, None, 2);
+    let half = Budget { min_hit_rate: Some(0.5), ..Budget::default() };
+    check(half, Some(Usage::default()), 1);
+    check(Budget { min_hit_rate: Some(0.0), ..Budget::default() }, Some(Usage::default()), 0);
+}

@@ -88,7 +88,7 @@ impl Ledger {
 impl Life {
     fn new(ttl: Ttl, rules: &CacheRules, now: Now) -> Self {
         let seconds = Duration::from_secs(rules.seconds(ttl));
-        Self { ttl, readable: now.readable, expires: now.at + seconds }
+        Self { ttl, readable: now.readable, expires: now.at.saturating_add(seconds) }
     }
 
     /// What is or will be readable stays so while it is written again.
@@ -107,7 +107,7 @@ impl Life {
 
     fn refresh(&mut self, rules: &CacheRules, now: Now) {
         let seconds = Duration::from_secs(rules.seconds(self.ttl));
-        self.expires = self.expires.max(now.at + seconds);
+        self.expires = self.expires.max(now.at.saturating_add(seconds));
     }
 }
 

@@ -388,3 +388,10 @@ fn openai_bodies_are_audited_too() {
     assert_eq!((found.path.as_str(), found.looks_like), ("messages[0].content", Some(Volatile::Clock)));
     assert_eq!((bad.lost, bad.miss.map(|miss| miss.reason)), (2_300, Some(MissReason::InputChanged)));
 }
+
+#[test]
+fn a_time_at_the_end_of_all_time_is_one() {
+    let mut audit = Audit::new(simulator("anthropic"), None);
+    let row = audit.step(&good_loop(0).request(), Some(Duration::MAX), None);
+    assert!(row.usage.cache_write() > 0, "{row:?}");
+}

@@ -148,3 +148,30 @@ async fn nothing_to_play_and_mistakes_in_files_are_told() {
     assert!(misspelt.stderr.contains("misspelt.json: unknown field `budgets`"), "{}", misspelt.stderr);
     assert!(misspelt.stderr.contains("docs/guides/cache-scenarios.md"), "{}", misspelt.stderr);
 }
+
+#[tokio::test]
+async fn a_page_that_cannot_be_written_is_told_before_anything_is_played() {
+    let (output, home) = check(&[("good", scenario(&json!({})))], &["--report", "scenarios"]).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{}", output.stderr);
+    assert!(output.stderr.contains("scenarios: "), "{}", output.stderr);
+    drop(home);
+}
+
+#[tokio::test]
+async fn one_that_is_stopped_leaves_no_folder_behind() {
+    let long = scenario(&json!({"turns": [{"user": "Go.", "steps": [
+        {"repeat": 2_000, "calls": [{"tool": "look_ab"}]}, {"say": "Done."}]}]}));
+    let home = Home::new();
+    std::fs::write(home.work().join("long.json"), long.to_string()).unwrap();
+    let folder = home.work().join("temporary");
+    std::fs::create_dir(&folder).unwrap();
+    let entries = || std::fs::read_dir(&folder).unwrap().count();
+    let mut child = home.command(&["cache", "check", "long.json"]).env("TMPDIR", &folder).spawn().unwrap();
+    while entries() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let pid = child.id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().await.unwrap().code(), Some(130));
+    assert_eq!(entries(), 0);
+}

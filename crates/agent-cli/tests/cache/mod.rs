@@ -110,3 +110,24 @@ async fn what_is_no_request_is_told_with_its_line() {
     let none = audit(&[body("a", ["x", "y"])], &["--provider", "none"]).await;
     assert_eq!(none.code, Some(0), "{}", none.stderr);
 }
+
+#[tokio::test]
+async fn a_mark_of_the_editor_is_passed_over_and_a_name_nobody_has_is_refused() {
+    let same = body("", ["edit", "read"]);
+    let marked = [format!("\u{feff}{same}"), same.clone()];
+    let output = audit(&marked, &["--provider", "anthropic"]).await;
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    let typo = audit(&[same], &["--provider", "Anthropic"]).await;
+    assert_eq!(typo.code, Some(2), "{}", typo.stderr);
+    assert!(typo.stderr.contains("known: anthropic, "), "{}", typo.stderr);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_told_with_their_line() {
+    let home = Home::new();
+    let file = home.work().join("requests.jsonl");
+    std::fs::write(&file, [body("", ["edit", "read"]).as_bytes(), b"\n\xff\n"].concat()).unwrap();
+    let output = home.agent(&["cache", "audit", file.to_str().unwrap()]).await;
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("requests.jsonl:2: it is not UTF-8"), "{}", output.stderr);
+}

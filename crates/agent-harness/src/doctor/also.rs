@@ -14,7 +14,7 @@ pub(super) async fn examine(config: &HarnessConfig) -> Vec<Finding> {
 
 /// A prompt that is too short is never kept.
 async fn minimum(config: &HarnessConfig) -> Finding {
-    let mut finding = Finding::new("minimum", "the prompt is long enough to be cached");
+    let mut finding = Finding::new("minimum", "the prompt is complete and long enough to be cached");
     let Ok(assembled) = assembled(config).await else {
         finding.warn("the prompt cannot be assembled", "See the first item.");
         return finding;

@@ -149,7 +149,7 @@ fn a_sound_agent_passes() {
     10 absent background work after the turn
               nothing works after a turn yet: there is no memory that could learn
               from it
-     * pass   the prompt is long enough to be cached
+     * pass   the prompt is complete and long enough to be cached
               tools and system prompt have about 2248 tokens, and 512 are needed
      * pass   what was written for the prompt is in it
               nothing was cut, left out or not heard

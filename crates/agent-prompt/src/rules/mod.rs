@@ -149,7 +149,7 @@ impl ResolvedRules {
     }
 
     fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
-        let refused = self.refused.iter().map(|import| Diagnostic {
+        let refused = self.refused.iter().take(REPORTED).map(|import| Diagnostic {
             what: format!("rules.{}:{}", import.file, import.line),
             why: format!("{} is not imported: {}", import.target, import.refusal),
         });
@@ -157,9 +157,20 @@ impl ResolvedRules {
             what: format!("rules.{path}"),
             why: format!("it says the same as {known} and is sent once; keep one of the two"),
         });
-        refused.chain(repeated)
+        let more = self.refused.get(REPORTED).map(|next| Diagnostic {
+            what: format!("rules.{}:{}", next.file, next.line),
+            why: format!(
+                "{} is not imported, nor are {} imports behind it; mend those above first",
+                next.target,
+                self.refused.len() - REPORTED - 1
+            ),
+        });
+        refused.chain(more).chain(repeated)
     }
 }
+
+/// Imports that are each told of when they are not followed; a file may have thousands.
+const REPORTED: usize = 20;
 
 impl Prompt {
     /// Adds rule files as session fragments with the keys `rules:PATH`, in the order of the walk, and reports the imports
@@ -252,6 +263,15 @@ mod tests {
         !! rules.AGENTS.md:5: nowhere.md is not imported: no file is there that can be read; check the path, which is relative to the file that names it
         ?? nowhere.md
         ");
+    }
+
+    #[test]
+    fn thousands_of_refused_imports_are_told_in_a_few_lines() {
+        let lines: String = (0..5_000).map(|at| format!("@../x{at}.md\n")).collect();
+        let told = check(&format!("//- AGENTS.md\n{lines}"), RuleConfig::default());
+        let told: Vec<&str> = told.lines().filter(|line| line.starts_with("!!")).collect();
+        assert_eq!(told.len(), REPORTED + 1);
+        insta::assert_snapshot!(told[REPORTED], @"!! rules.AGENTS.md:21: ../x20.md is not imported, nor are 4979 imports behind it; mend those above first");
     }
 
     #[test]

@@ -49,7 +49,14 @@ fn span(wait_ms: u64) -> String {
 #[expect(clippy::disallowed_methods, reason = "a date that a client compares with its own clock")]
 fn http_date(wait_ms: u64) -> String {
     // A date has whole seconds, and nobody should come early.
-    httpdate::fmt_http_date(SystemTime::now() + Duration::from_millis(wait_ms.saturating_add(999)))
+    let wait = Duration::from_millis(wait_ms.saturating_add(999));
+    let at = SystemTime::now().checked_add(wait).map_or_else(latest, |at| at.min(latest()));
+    httpdate::fmt_http_date(at)
+}
+
+/// The last second that the format can write.
+fn latest() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799)
 }
 
 /// An HTTP date as RFC 3339 writes it: `Fri, 15 Jan 2027 08:00:07 GMT` is `2027-01-15T08:00:07Z`.
@@ -72,5 +79,6 @@ mod tests {
         assert_eq!([7_000, 7_660, 250, 0].map(span), ["7s", "7.66s", "0.25s", "0s"]);
         assert_eq!(rfc3339("Fri, 15 Jan 2027 08:00:07 GMT"), "2027-01-15T08:00:07Z");
         assert_eq!(rfc3339(&http_date(0)).len(), 20);
+        assert_eq!(rfc3339(&http_date(u64::MAX)), "9999-12-31T23:59:59Z");
     }
 }

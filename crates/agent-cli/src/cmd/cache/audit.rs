@@ -1,6 +1,7 @@
 //! `agent cache audit`: requests of any agent, held against each other as a prompt cache would.
 
 use std::io::{Write, stderr, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -60,12 +61,7 @@ struct Asked {
 
 pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
     let path = &args.file;
-    #[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
-    let text = std::fs::read_to_string(path).map_err(|cause| CliError::Given {
-        path: path.clone(),
-        cause,
-        give: "a file with the body of a request a line, as docs/guides/cache-audit.md records one",
-    })?;
+    let text = read(path)?;
     let book = RuleBook::builtin();
     known_provider(&book, args.provider.as_deref())?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -96,6 +92,22 @@ pub(crate) fn audit(args: &AuditArgs) -> Result<ExitCode, CliError> {
     }
     let passes = summary.causes.is_empty() && outside.is_empty();
     Ok(if passes { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The file's text without the mark that some editors begin with.
+fn read(path: &Path) -> Result<String, CliError> {
+    #[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
+    let bytes = std::fs::read(path).map_err(|cause| CliError::Given {
+        path: path.into(),
+        cause,
+        give: "a file with the body of a request a line, as docs/guides/cache-audit.md records one",
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        CliError::Audit { path: path.into(), line, cause: "it is not UTF-8; save the file as UTF-8".into() }
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// What lies outside of the budget, one a line.
@@ -215,9 +227,10 @@ fn show_summary(summary: &Summary, audit: &Audit) -> Result<(), CliError> {
     };
     let ratio = summary.cost_ratio.map(|ratio| format!(" ({ratio:.3} times the ideal)")).unwrap_or_default();
     let Summary { steps, lost, .. } = summary;
+    let requests = if *steps == 1 { "request" } else { "requests" };
     writeln!(
         stdout(),
-        "{steps} requests: {hit} of the input read from the cache, at best {best}; {lost} tokens lost{cost}{ratio}"
+        "{steps} {requests}: {hit} of the input read from the cache, at best {best}; {lost} tokens lost{cost}{ratio}"
     )?;
     Ok(())
 }

@@ -8,6 +8,8 @@ use super::scenario::{Scenario, name};
 use super::verdict::judge;
 use super::{report, tell};
 use crate::args::CheckArgs;
+use crate::cmd::run::stopped;
+use crate::cmd::signals::Signals;
 use crate::error::CliError;
 
 pub(crate) async fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
@@ -20,10 +22,16 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     }
     // All are read first: a mistake in the last is not told after minutes.
     let scenarios = files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    args.report.as_deref().map_or(Ok(()), can_write)?;
+    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let mut verdicts = Vec::with_capacity(scenarios.len());
     let mut out = stdout();
     for (path, scenario) in files.iter().zip(scenarios) {
-        let verdict = judge(name(path), scenario).await?;
+        // What is given up takes its processes and its folder with it.
+        let verdict = tokio::select! {
+            verdict = judge(name(path), scenario) => verdict?,
+            () = signals.next() => return Ok(stopped()),
+        };
         if args.json {
             writeln!(out, "{}", tell::json(&verdict))?;
         } else {
@@ -71,6 +79,12 @@ fn read(path: &Path) -> Result<Scenario, CliError> {
     };
     let text = std::fs::read_to_string(path).map_err(fault)?;
     Scenario::read(&text).map_err(|cause| CliError::Scenario { path: path.to_owned(), cause })
+}
+
+/// Says at once what would be said after minutes; what the file holds stays.
+fn can_write(path: &Path) -> Result<(), CliError> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|cause| CliError::File { path: path.to_owned(), cause })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file the user names, outside any workspace")]

@@ -15,6 +15,7 @@ mod tell;
 mod verdict;
 mod world;
 
+use agent::Vendor;
 use agent_cache::RuleBook;
 
 use crate::error::CliError;
@@ -23,14 +24,15 @@ pub(crate) use audit::audit;
 pub(crate) use check::check;
 pub(crate) use play::play;
 
-/// Refuses a provider without rules: a misspelt one would keep nothing, and all numbers would be those of no cache.
+/// Refuses a provider that nobody has: under its rules nothing would be kept, and nobody would be told why.
 pub(crate) fn known_provider(book: &RuleBook, given: Option<&str>) -> Result<(), CliError> {
     let known = book.providers();
-    match given {
-        Some(name) if name != "none" && !known.contains(name) => Err(CliError::CacheProvider {
-            given: name.to_owned(),
+    let is_known = |name: &str| name == "none" || known.contains(name) || Vendor::named(name).is_some();
+    match given.filter(|name| !is_known(name)) {
+        Some(given) => Err(CliError::CacheProvider {
+            given: given.to_owned(),
             known: known.into_iter().collect::<Vec<_>>().join(", "),
         }),
-        Some(_) | None => Ok(()),
+        None => Ok(()),
     }
 }

@@ -66,7 +66,7 @@ pub(crate) async fn live(scenario: &Scenario, life: Life) -> Result<Lived, CliEr
             scenario: scenario.clone(),
             base_url: sim.base_url(),
             data: data.path().display().to_string(),
-            now_ms: scenario.clock.start_ms + life.later_ms + passed,
+            now_ms: scenario.clock.start_ms.saturating_add(life.later_ms).saturating_add(passed),
             answered: at.len(),
             stop_before: stops.get(process).map(|request| request - 1),
             turned: life.turned + process,

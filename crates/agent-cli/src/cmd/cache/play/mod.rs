@@ -63,7 +63,13 @@ impl World {
         let mut out = stdout();
         out.write_all(line.as_bytes())?;
         out.flush()?;
-        stdin().lock().read_line(&mut String::new()).map(drop)
+        match stdin().lock().read_line(&mut String::new())? {
+            0 => Err(std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                "nobody plays the world any longer",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A scenario is one JSON object. Every field but `about`, `model` and `turns` may be left out, and later ones are added
 //! in the same way: a file that does not know them stays as it is.
 
+mod limits;
 mod red;
 mod spec;
 
@@ -110,7 +111,7 @@ impl Scenario {
             return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
         }
         self.check_format(provider)?;
-        self.check_budget()?;
+        limits::check(self)?;
         world::book(self).map_err(|error| format!("rules: {error}"))?;
         if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
             return Err("red: give `kind`, `cause` or both, or anything would do".into());
@@ -142,20 +143,6 @@ impl Scenario {
             "model {:?}: scenarios are played on Messages, Chat Completions and Responses; give a model of anthropic, openai, openai-chat or of another provider that speaks one of them",
             self.model
         ))
-    }
-
-    /// A share is easily taken for percent, as the option of the audit is.
-    fn check_budget(&self) -> Result<(), String> {
-        let Budget { min_hit_rate, max_cost_ratio, .. } = &self.budget;
-        match (min_hit_rate, max_cost_ratio) {
-            (Some(rate), _) if !(0.0..=1.0).contains(rate) => Err(format!(
-                "budget.min_hit_rate: {rate} is no share of the input; give a number from 0 to 1, as 0.8 for 80 %"
-            )),
-            (_, Some(ratio)) if *ratio <= 0.0 => Err(format!(
-                "budget.max_cost_ratio: {ratio} is no multiple of the ideal; give a number above 0, as 1.05"
-            )),
-            _ => Ok(()),
-        }
     }
 
     fn check_turn(&self, number: usize, turn: &TurnSpec) -> Result<(), String> {
@@ -211,8 +198,6 @@ mod tests {
         check(|it| it["model"] = "gpt".into(), "write PROVIDER/NAME");
         check(|it| it["model"] = "ollama/llama3".into(), "give a model of anthropic");
         check(|it| it["model"] = "deepseek/deepseek-v4".into(), "good");
-        check(|it| it["budget"]["min_hit_rate"] = 80.into(), "as 0.8 for 80 %");
-        check(|it| it["budget"]["max_cost_ratio"] = 0.into(), "above 0");
         check(
             |it| it["settings"] = serde_json::json!({"max_tokens": 5}),
             "settings: unknown field `max_tokens`",
@@ -229,6 +214,20 @@ mod tests {
         check(|it| it["red"] = serde_json::json!({"path": "system[0]"}), "anything would do");
         check(|it| it["red"] = serde_json::json!({"kind": "hitrate"}), "hit_rate");
         check(|it| it["rules"] = serde_json::json!({"lookbak": 1}), "lookbak");
+        check(|it| it["tools"][0]["count"] = 677.into(), "676 are the most");
+        check(
+            |it| it["tools"] = serde_json::json!([{"name": "a_aa"}, {"name": "a", "count": 2}]),
+            "two are called \"a_aa\"",
+        );
+        let most = u64::MAX;
+        check(|it| it["turns"][0]["steps"][0]["repeat"] = most.into(), "repeat: requests");
+        check(|it| it["turns"][0]["steps"][0]["calls"][0]["count"] = most.into(), "count: calls");
+        check(|it| it["turns"][0]["steps"][1]["tokens"] = most.into(), "tokens of filler");
+        check(|it| it["turns"][0]["steps"][1]["seconds"] = most.into(), "longer than a hundred years");
+        check(|it| it["clock"] = serde_json::json!({"start_ms": i64::MAX}), "milliseconds since 1970");
+        check(|it| it["clock"] = serde_json::json!({"utc_offset_minutes": 1441}), "more than a day");
+        check(|it| it["budget"] = serde_json::json!({"min_hit_rate": 90}), "0.9 for 90 percent");
+        check(|it| it["budget"] = serde_json::json!({"max_cost_ratio": 0}), "as 1.05");
         check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
         check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
         check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");

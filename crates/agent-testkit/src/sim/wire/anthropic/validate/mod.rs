@@ -26,6 +26,9 @@ pub(super) fn check(request: &Value) -> Check {
         (_, Some(0)) => prewarm(request)?,
         (_, Some(_)) => {}
     }
+    if !request["stream"].is_null() && !request["stream"].is_boolean() {
+        return refuse("stream: Input should be a valid boolean");
+    }
     tools::check(&request["tools"])?;
     system(&request["system"])?;
     messages::check(&request["messages"])?;
@@ -107,11 +110,11 @@ fn not_blank(place: &str, text: &str) -> Check {
 
 /// Counts markers wherever the service takes them, automatic caching included.
 fn markers(request: &Value) -> Check {
-    let mut found = usize::from(!request["cache_control"].is_null());
+    let mut found = marker(&request["cache_control"])?;
     let mut open: Vec<&Value> = items(&request["tools"]).chain(items(&request["system"])).collect();
     open.extend(items(&request["messages"]).flat_map(|message| items(&message["content"])));
     while let Some(block) = open.pop() {
-        found += usize::from(!block["cache_control"].is_null());
+        found += marker(&block["cache_control"])?;
         open.extend(items(&block["content"]));
     }
     if found > MOST_MARKERS {
@@ -120,6 +123,14 @@ fn markers(request: &Value) -> Check {
         ));
     }
     Ok(())
+}
+
+/// How many markers a `cache_control` is; what is none, and no `null`, would be thought to cache.
+fn marker(control: &Value) -> Result<usize, ApiError> {
+    if !control.is_null() && control["type"] != "ephemeral" {
+        return Err(ApiError::invalid("cache_control.type: Input should be 'ephemeral'"));
+    }
+    Ok(usize::from(!control.is_null()))
 }
 
 const MOST_MARKERS: usize = 4;
@@ -162,7 +173,25 @@ mod tests {
         check_text(r#"{"model":"m"}"#, "max_tokens: Field required");
         check_text(r#"{"model":"m","max_tokens":-1}"#, "greater than or equal to 1");
         check_text(r#"{"model":"m","max_tokens":0,"stream":true}"#, "0 is not supported with stream");
+        check_text(
+            r#"{"model":"m","max_tokens":1,"stream":"yes"}"#,
+            "stream: Input should be a valid boolean",
+        );
         check_text(r#"{"model":"m","max_tokens":1}"#, "messages: Field required");
+    }
+
+    #[test]
+    fn what_is_no_marker_is_refused() {
+        let check_control = |control: &str, expect: &str| {
+            let block = format!(r#"{{"type":"text","text":"x","cache_control":{control}}}"#);
+            check_with(&format!(r#""system":[{block}],"#), USER, expect);
+            check_with(&format!(r#""cache_control":{control},"#), USER, expect);
+        };
+        check_control(r#"{"type":"ephemeral"}"#, "");
+        check_control("null", "");
+        for odd in [r#""ephemeral""#, r#"{"type":"persistent"}"#, r#"{"ttl":"1h"}"#, "true"] {
+            check_control(odd, "Input should be 'ephemeral'");
+        }
     }
 
     #[test]
@@ -194,7 +223,7 @@ mod tests {
         check_with(&marked(5), USER, "maximum of 4 blocks with cache_control may be provided. Found 5");
         let automatic = format!(r#""cache_control":{{"type":"ephemeral"}},{}"#, marked(4));
         check_with(&automatic, USER, "Found 5");
-        let inner = r#"[{"role":"user","content":[{"type":"text","text":"x","cache_control":{}}]}]"#;
+        let inner = r#"[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]"#;
         check_with(&marked(4), inner, "Found 5");
         let empty = r#"[{"role":"user","content":[{"type":"text","text":"","cache_control":{}}]}]"#;
         check_messages(empty, "cache_control cannot be set for empty text blocks");
