@@ -15,19 +15,21 @@ pub struct Body {
     len: usize,
 }
 
-/// Buffers that an encoder joined once and that all its later bodies begin with. It only grows.
+/// Pieces that an encoder joined once and that all its later bodies begin with. It only grows.
 ///
-/// A body takes a range of them in one step, however long it is, so that the work of a call can be proportional to
-/// what is new. It is not `Clone`: with one writer, a buffer that was lent never becomes another one.
+/// Pieces are gathered into blocks, so that a body of thousands of them is a handful of buffers. A full block is sealed:
+/// it is never copied, moved or changed again, and a body takes a range of blocks in one step, however long it is. Only
+/// the pieces behind the last sealed block, at most [`BLOCK_BYTES`] and one piece, are copied into each body. So the
+/// work of a call is proportional to what is new. It is not `Clone`: it has one writer.
 ///
 /// ```
 /// use agent_core::{Body, SharedBuffers};
 ///
 /// let mut shared = SharedBuffers::default();
-/// shared.push("once ".into());
+/// shared.push(b"once ");
 /// let mut first = Body::default();
 /// first.push_shared(&shared, 0..1);
-/// shared.push("upon ".into());
+/// shared.push(b"upon ");
 /// let mut second = Body::default();
 /// second.push_shared(&shared, 0..2);
 /// second.push("a time".into());
@@ -36,9 +38,18 @@ pub struct Body {
 /// ```
 #[derive(Default)]
 pub struct SharedBuffers {
-    shelves: Arc<Shelves>,
-    count: usize,
+    sealed: Arc<Shelves>,
+    blocks: usize,
+    /// Bytes of all blocks.
+    sealed_len: usize,
+    /// What is not sealed yet.
+    open: Vec<u8>,
+    /// Where each piece ends, counted from the beginning of the first one.
+    ends: Vec<usize>,
 }
+
+/// A block is sealed when it has at least so many bytes.
+pub const BLOCK_BYTES: usize = 32 * 1024;
 
 #[derive(Clone)]
 enum Part {
@@ -66,15 +77,55 @@ impl Body {
         }
     }
 
-    /// Appends a range of shared buffers without touching them one by one; what lies past their end is left out.
+    /// Appends a range of pieces without touching them one by one; what lies past their end is left out.
     pub fn push_shared(&mut self, shared: &SharedBuffers, range: Range<usize>) {
-        let range = range.start..range.end.min(shared.count);
-        if !range.is_empty() {
-            let end_of = |count: usize| {
-                count.checked_sub(1).and_then(|at| shared.shelves.slot(at)).map_or(0, |slot| slot.end)
-            };
-            self.len += end_of(range.end) - end_of(range.start);
-            self.parts.push(Part::Shared(shared.shelves.clone(), range));
+        self.push_bytes(shared, shared.start(range.start)..shared.start(range.end));
+    }
+
+    /// Appends a part of one piece, in bytes from its beginning; what lies past its end is left out.
+    pub fn push_part(&mut self, shared: &SharedBuffers, piece: usize, part: Range<usize>) {
+        let (start, end) = (shared.start(piece), shared.start(piece + 1));
+        self.push_bytes(shared, (start + part.start).min(end)..start.saturating_add(part.end).min(end));
+    }
+
+    /// Appends a range of bytes: whole blocks as they are, what is cut off of a block as a slice of it, and a copy of
+    /// what is not sealed.
+    fn push_bytes(&mut self, shared: &SharedBuffers, range: Range<usize>) {
+        let sealed = range.start..range.end.min(shared.sealed_len);
+        if !sealed.is_empty() {
+            self.push_sealed(shared, sealed);
+        }
+        let open = range.start.max(shared.sealed_len)..range.end;
+        if !open.is_empty() {
+            let part = open.start - shared.sealed_len..open.end - shared.sealed_len;
+            self.push(Bytes::copy_from_slice(shared.open.get(part).unwrap_or_default()));
+        }
+    }
+
+    fn push_sealed(&mut self, shared: &SharedBuffers, range: Range<usize>) {
+        let (first, last) = (shared.block(range.start), shared.block(range.end - 1));
+        let mut whole = first..last + 1;
+        let start = shared.block_start(first);
+        if range.start > start {
+            let end = range.end.min(shared.block_start(first + 1));
+            self.push_slice(shared, first, range.start - start..end - start);
+            whole.start += 1;
+        }
+        let (start, end) = (shared.block_start(last), shared.block_start(last + 1));
+        let is_cut = range.end < end && whole.contains(&last);
+        whole.end -= usize::from(is_cut);
+        if !whole.is_empty() {
+            self.len += shared.block_start(whole.end) - shared.block_start(whole.start);
+            self.parts.push(Part::Shared(shared.sealed.clone(), whole));
+        }
+        if is_cut {
+            self.push_slice(shared, last, 0..range.end - start);
+        }
+    }
+
+    fn push_slice(&mut self, shared: &SharedBuffers, block: usize, part: Range<usize>) {
+        if let Some(slot) = shared.sealed.slot(block) {
+            self.push(slot.buffer.slice(part));
         }
     }
 
@@ -116,31 +167,68 @@ impl fmt::Debug for Body {
 }
 
 impl SharedBuffers {
-    /// Appends a buffer; an empty one is left out.
-    pub fn push(&mut self, buffer: Bytes) {
-        if buffer.is_empty() {
+    /// Appends a piece; an empty one is left out.
+    pub fn push(&mut self, piece: &[u8]) {
+        if piece.is_empty() {
             return;
         }
-        let before =
-            self.count.checked_sub(1).and_then(|at| self.shelves.slot(at)).map_or(0, |slot| slot.end);
-        self.shelves.fill(self.count, Slot { end: before + buffer.len(), buffer });
-        self.count += 1;
+        self.open.extend_from_slice(piece);
+        self.ends.push(self.sealed_len + self.open.len());
+        if self.open.len() >= BLOCK_BYTES {
+            self.open.shrink_to_fit();
+            let buffer = Bytes::from(std::mem::take(&mut self.open));
+            self.sealed_len += buffer.len();
+            self.sealed.fill(self.blocks, Slot { buffer, end: self.sealed_len });
+            self.blocks += 1;
+        }
     }
 
-    /// The buffer at a position.
-    pub fn get(&self, at: usize) -> Option<&Bytes> {
-        self.shelves.slot(at).map(|slot| &slot.buffer)
+    /// The bytes of the piece at a position; empty when there is none.
+    pub fn piece(&self, at: usize) -> &[u8] {
+        let (start, end) = (self.start(at), self.start(at + 1));
+        if start >= self.sealed_len {
+            return self.open.get(start - self.sealed_len..end - self.sealed_len).unwrap_or_default();
+        }
+        // A piece is never cut: a block ends where one does.
+        let block = self.block(start);
+        let before = self.block_start(block);
+        let slot = self.sealed.slot(block);
+        slot.and_then(|slot| slot.buffer.get(start - before..end - before)).unwrap_or_default()
     }
 
-    /// How many buffers there are.
+    /// How many pieces there are.
     pub fn count(&self) -> usize {
-        self.count
+        self.ends.len()
+    }
+
+    /// Where a piece begins; past the last one, where that one ends.
+    fn start(&self, piece: usize) -> usize {
+        let before = piece.min(self.ends.len()).checked_sub(1);
+        before.and_then(|at| self.ends.get(at)).copied().unwrap_or(0)
+    }
+
+    /// The block that holds a sealed byte.
+    fn block(&self, byte: usize) -> usize {
+        let (mut low, mut high) = (0, self.blocks);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.block_start(middle + 1) <= byte { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Where a block begins; past the last one, where that one ends.
+    fn block_start(&self, block: usize) -> usize {
+        block.checked_sub(1).and_then(|at| self.sealed.slot(at)).map_or(0, |slot| slot.end)
     }
 }
 
 impl fmt::Debug for SharedBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedBuffers").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("SharedBuffers")
+            .field("count", &self.ends.len())
+            .field("blocks", &self.blocks)
+            .finish_non_exhaustive()
     }
 }
 
@@ -182,7 +270,7 @@ fn place(at: usize) -> (usize, usize) {
 }
 
 const FIRST_SHELF: usize = 32;
-/// Enough for as many buffers as 32 bits can count.
+/// Enough for as many blocks as 32 bits can count.
 const SHELVES: usize = 28;
 
 #[cfg(test)]
@@ -208,43 +296,58 @@ mod tests {
         assert!(place(u32::MAX as usize).0 < SHELVES);
     }
 
-    #[test]
-    fn a_range_is_taken_in_one_step_and_stays_the_same_buffers() {
+    /// Pieces of these sizes, each of a byte of its own.
+    fn shared(sizes: &[usize]) -> (SharedBuffers, Vec<Vec<u8>>) {
         let mut shared = SharedBuffers::default();
-        (0..100u8).for_each(|n| shared.push(vec![n; 3].into()));
+        let pieces = (0u8..=u8::MAX).cycle().zip(sizes).map(|(n, size)| vec![n; *size]);
+        let pieces: Vec<_> = pieces.filter(|piece| !piece.is_empty()).collect();
+        pieces.iter().for_each(|piece| shared.push(piece));
+        (shared, pieces)
+    }
+
+    fn places(body: &Body) -> Vec<(*const u8, usize)> {
+        body.buffers().map(|buffer| (buffer.as_ptr(), buffer.len())).collect()
+    }
+
+    #[test]
+    fn what_is_sealed_stays_the_same_buffers() {
+        let (mut shared, _) = shared(&[BLOCK_BYTES / 3; 10]);
         let mut early = Body::default();
-        early.push_shared(&shared, 0..100);
-        (100..200u8).for_each(|n| shared.push(vec![n; 3].into()));
+        early.push_shared(&shared, 0..10);
+        (0..10).for_each(|_| shared.push(&[7; BLOCK_BYTES / 3]));
         let mut late = Body::default();
-        late.push_shared(&shared, 0..200);
-        assert_eq!((late.parts.len(), late.len(), early.len()), (1, 600, 300));
-        let at = |body: &Body| body.buffers().map(|buffer| buffer.as_ptr()).collect::<Vec<_>>();
-        assert_eq!(at(&early), at(&late)[..100]);
-        assert_eq!(at(&early.clone()), at(&early));
-        assert!(early.into_buffers().eq(late.buffers().take(100).cloned()));
+        late.push_shared(&shared, 0..20);
+        assert_eq!((early.buffers().count(), late.buffers().count()), (3, 5));
+        assert_eq!(late.parts.len(), 1, "blocks are taken in one step");
+        assert_eq!(places(&early)[..2], places(&late)[..2]);
+        assert_eq!(places(&early.clone()), places(&early));
+        assert!(late.to_vec().starts_with(&early.to_vec()));
+        assert_eq!(late.len(), 20 * (BLOCK_BYTES / 3));
     }
 
     proptest::proptest! {
         #[test]
         fn ranges_are_slices_of_the_list(
-            sizes in proptest::collection::vec(0usize..4, 0..150),
-            cuts in proptest::collection::vec((0usize..160, 0usize..160), 0..6),
+            sizes in proptest::collection::vec(proptest::prop_oneof![0usize..40, 5_000usize..50_000], 0..40),
+            cuts in proptest::collection::vec((0usize..45, 0usize..45, 0usize..50_000, 0usize..50_000), 0..6),
         ) {
-            let mut shared = SharedBuffers::default();
-            let buffers: Vec<Bytes> =
-                (0u8..).zip(&sizes).map(|(n, size)| vec![n; *size].into()).filter(|b: &Bytes| !b.is_empty()).collect();
-            buffers.iter().for_each(|buffer| shared.push(buffer.clone()));
+            let (shared, pieces) = shared(&sizes);
             let (mut body, mut expect) = (Body::default(), Vec::new());
-            for (from, to) in cuts {
+            for (from, to, left, right) in cuts {
                 body.push_shared(&shared, from..to);
                 body.push(Bytes::from_static(b"|"));
-                let from = from.min(buffers.len());
-                expect.extend_from_slice(&buffers[from..to.clamp(from, buffers.len())].concat());
+                body.push_part(&shared, from, left..right);
+                let part = pieces.get(from).map(Vec::as_slice).unwrap_or_default();
+                let first = from.min(pieces.len());
+                expect.extend_from_slice(&pieces[first..to.clamp(first, pieces.len())].concat());
                 expect.push(b'|');
+                let left = left.min(part.len());
+                expect.extend_from_slice(&part[left..right.clamp(left, part.len())]);
+                proptest::prop_assert_eq!(shared.piece(from), part);
             }
             proptest::prop_assert_eq!(body.len(), expect.len());
             proptest::prop_assert_eq!(body.to_vec(), expect);
-            proptest::prop_assert_eq!(shared.count(), buffers.len());
+            proptest::prop_assert_eq!(shared.count(), pieces.len());
         }
     }
 }

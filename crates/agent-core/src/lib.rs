@@ -50,7 +50,7 @@ mod usage;
 mod view;
 
 pub use blob::BlobHash;
-pub use body::{Body, SharedBuffers};
+pub use body::{BLOCK_BYTES, Body, SharedBuffers};
 pub use cancel::Cancel;
 pub use card::{COMPLETE_TOOL, CardError, SystemBlock, ToolCard, ToolChoice};
 pub use error::{ModelError, ModelErrorKind};

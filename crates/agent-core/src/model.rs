@@ -54,8 +54,8 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
 
 /// Turns requests of one session into bytes, remembering what it encoded before.
 ///
-/// Contract: an entry is encoded once; later bodies hold the same buffers (not equal ones) for it. The work of a
-/// call is proportional to what is new since the last one.
+/// Contract: an entry is encoded once, and later bodies hold the bytes of that one time ([`crate::SharedBuffers`]). The
+/// work of a call is proportional to what is new since the last one.
 pub trait Encoder: fmt::Debug + Send + Sync {
     /// The request body, and what of the request the model cannot take.
     fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded;

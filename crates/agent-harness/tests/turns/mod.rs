@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Body, EventBody, ModelError, ModelErrorKind, ModelProfile, TerminalReason};
+use agent_core::{BLOCK_BYTES, Body, EventBody, ModelError, ModelErrorKind, ModelProfile, TerminalReason};
 use agent_harness::{Harness, HarnessConfig};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::ToolSet;
@@ -204,7 +204,9 @@ fn a_session_keeps_the_prompt_it_began_with_or_says_so() {
 #[test]
 fn bodies_of_a_session_share_the_buffers_of_old_entries() {
     block(async {
-        let look = || Reply::text("Looking.").call("look", r#"{"what":"a"}"#);
+        // The input of each call fills a block.
+        let what = "a".repeat(BLOCK_BYTES);
+        let look = || Reply::text("Looking.").call("look", format!(r#"{{"what":"{what}"}}"#));
         let model = ScriptedModel::new(vec![look(), look(), Reply::text("Seen."), Reply::text("Again.")]);
         let model = Keeping::new(model);
         let mut config = HarnessConfig::new(Arc::new(model.clone()), Arc::new(Points::default()));
@@ -221,10 +223,14 @@ fn bodies_of_a_session_share_the_buffers_of_old_entries() {
             };
             let (old, new) = (places(&pair[0]), places(&pair[1]));
             let shared = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-            // All but the tail behind the last entry: the brackets that close the conversation, and the settings.
+            // What fills no block yet is copied.
             let conversation: usize = old[..shared].iter().map(|(_, len)| len).sum();
             let end = pair[0].to_vec().windows(15).rposition(|at| at == b"}],\"max_tokens\"").unwrap();
-            assert!(conversation + 4 >= end, "{conversation} of {end} bytes are the very same buffers");
+            assert!(
+                conversation + BLOCK_BYTES >= end,
+                "{conversation} of {end} bytes are the very same buffers"
+            );
+            assert!(pair[1].to_vec().starts_with(&pair[0].to_vec()[..end]), "and all are the same bytes");
         }
     });
 }

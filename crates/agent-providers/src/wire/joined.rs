@@ -104,9 +104,9 @@ impl<F: Form> Joined<F> {
         for (splice, marker) in marks.iter().filter(|(splice, _)| splice.buffer < whole) {
             body.push_shared(&self.buffers, from..splice.buffer);
             from = splice.buffer + 1;
-            if let Some(buffer) = self.buffers.get(splice.buffer) {
-                push_marked(body, buffer, splice.at, marker);
-            }
+            body.push_part(&self.buffers, splice.buffer, 0..splice.at);
+            body.push(Bytes::from_static(marker));
+            body.push_part(&self.buffers, splice.buffer, splice.at..usize::MAX);
         }
         body.push_shared(&self.buffers, from..whole);
         if let Some((bytes, cut)) = ending {
@@ -120,8 +120,8 @@ impl<F: Form> Joined<F> {
         {
             body.push(Bytes::from_static(F::glue(last, Some(role))));
             match marks.iter().find(|(splice, _)| splice.buffer == open_buffer(joined, at)) {
-                Some((splice, marker)) => push_marked(body, &bytes, splice.at, marker),
-                None => body.push(bytes),
+                Some((splice, marker)) => push_marked(body, bytes, splice.at, marker),
+                None => body.push(bytes.clone()),
             }
             last = Some(role);
         }
@@ -168,7 +168,7 @@ impl<F: Form> Joined<F> {
     /// it may end one as it is.
     fn ending(&self) -> Option<(Bytes, usize)> {
         self.last.filter(|role| F::is_model(*role))?;
-        let bytes = self.buffers.get(self.buffers.count().checked_sub(1)?)?;
+        let bytes = self.buffers.piece(self.buffers.count().checked_sub(1)?);
         let ending = F::ending(bytes)?;
         let cut = bytes.len().checked_sub(ending.len())?;
         Some((Bytes::from(ending), cut))
@@ -220,23 +220,24 @@ impl<F: Form> Joined<F> {
 
     /// Puts the runs of a piece behind what is there.
     fn place(&mut self, key: Key, entry: EntryId) {
-        let Some(remembered) = self.segments.get(&key) else { return };
+        let Self { segments, buffers, open, last, .. } = self;
+        let Some(remembered) = segments.get(&key) else { return };
         let mut splice = None;
-        for run in remembered.runs.clone() {
+        for run in &remembered.runs {
             let buffer = if F::is_open(run.role) {
-                open_buffer(self.buffers.count(), self.open.len())
+                open_buffer(buffers.count(), open.len())
             } else {
-                let open = std::mem::take(&mut self.open);
-                for (role, bytes) in settled::<F>(self.last, open.iter().chain([&run])) {
-                    self.buffers.push(Bytes::from_static(F::glue(self.last, Some(role))));
-                    self.buffers.push(bytes);
-                    self.last = Some(role);
+                let before = std::mem::take(open);
+                for (role, bytes) in settled::<F>(*last, before.iter().chain([run])) {
+                    buffers.push(F::glue(*last, Some(role)));
+                    buffers.push(bytes);
+                    *last = Some(role);
                 }
-                self.buffers.count() - 1
+                buffers.count() - 1
             };
             splice = run.splice.map(|at| Splice { buffer, at }).or(splice);
             if F::is_open(run.role) {
-                self.open.push(run);
+                open.push(run.clone());
             }
         }
         let summaries = usize::from(self.has_summary);
@@ -273,7 +274,7 @@ fn open_buffer(joined: usize, at: usize) -> usize {
 fn settled<'r, F: Form + 'r>(
     mut last: Option<F::Role>,
     mut runs: impl Iterator<Item = &'r Run<F::Role>> + Clone,
-) -> Vec<(F::Role, Bytes)> {
+) -> Vec<(F::Role, &'r Bytes)> {
     let mut all = Vec::new();
     while let Some(run) = runs.next() {
         let role = if F::is_open(run.role) {
@@ -283,7 +284,7 @@ fn settled<'r, F: Form + 'r>(
             run.role
         };
         last = Some(role);
-        all.push((role, run.bytes.clone()));
+        all.push((role, &run.bytes));
     }
     all
 }
