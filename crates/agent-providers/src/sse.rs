@@ -4,6 +4,9 @@
 //! byte order mark, is quadratic in the length of what it is fed, and drops a last event without its blank line.
 //! This module strips the mark, splits lines on bytes, bounds an event and flushes at the end. The parser only takes
 //! its bytes from a stream it owns, so lines reach it through a queue that both sides hold.
+//!
+//! It costs thousands of instructions a line, and an answer is thousands of events that are all of one shape: a name
+//! and one line of data. These are read here; the first line of another kind hands the event over, from its beginning.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -30,6 +33,7 @@ use memchr::memchr2;
 pub struct SseFrames {
     lines: Lines,
     events: EventStream<Lines>,
+    usual: Usual,
     /// The bytes of a line whose end has not arrived.
     partial: Vec<u8>,
     /// Invariant: a line feed at the start of the next bytes belongs to a line that has ended.
@@ -37,6 +41,25 @@ pub struct SseFrames {
     event_bytes: usize,
     limit: usize,
     state: State,
+}
+
+/// The event at work while it has the usual shape.
+#[derive(Debug, Default)]
+struct Usual {
+    name: String,
+    data: String,
+    has_data: bool,
+    /// Whether it has another shape, and its lines go to the parser.
+    is_over: bool,
+}
+
+/// A frame that is lent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameRef<'f> {
+    /// The event's name; `message` when none was given.
+    pub(crate) event: &'f str,
+    /// Its data lines, joined by line feeds.
+    pub(crate) data: &'f str,
 }
 
 /// How far the stream is.
@@ -95,9 +118,12 @@ impl SseFrames {
     /// A framer that refuses events of more than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
         let lines = Lines::default();
+        // The parser panics on a byte order mark in what it is fed first.
+        lines.put(b"\n".to_vec());
         Self {
             events: EventStream::new(lines.clone()),
             lines,
+            usual: Usual::default(),
             partial: Vec::new(),
             after_cr: false,
             event_bytes: 0,
@@ -107,8 +133,21 @@ impl SseFrames {
     }
 
     /// Takes the next bytes, cut anywhere, and gives the frames they complete. An error is the last thing given.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Result<Frame, SseError>> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Result<Frame, SseError>> {
         let mut out = Vec::new();
+        self.read(bytes, |frame| out.push(frame.map(FrameRef::to_owned)));
+        out
+    }
+
+    /// Takes the end of the stream: a last event that lacks its blank line, or its line end, is given now.
+    pub fn finish(&mut self) -> Vec<Result<Frame, SseError>> {
+        let mut out = Vec::new();
+        self.end(|frame| out.push(frame.map(FrameRef::to_owned)));
+        out
+    }
+
+    /// Takes the next bytes and lends the frames they complete.
+    pub(crate) fn read(&mut self, mut bytes: &[u8], mut give: impl FnMut(Result<FrameRef<'_>, SseError>)) {
         while self.state != State::Failed && !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes.first() == Some(&b'\n') {
                 bytes = bytes.get(1..).unwrap_or_default();
@@ -116,75 +155,141 @@ impl SseFrames {
             }
             let end = memchr2(b'\n', b'\r', bytes);
             let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-            self.partial.extend_from_slice(line);
-            if self.is_too_large() {
-                self.fail(SseError::TooLarge { limit: self.limit }, &mut out);
-            } else if end.is_some() {
+            if self.event_bytes + self.partial.len() + line.len() > self.limit {
+                self.fail();
+                give(Err(SseError::TooLarge { limit: self.limit }));
+            } else if end.is_none() {
+                self.partial.extend_from_slice(line);
+            } else {
                 self.after_cr = rest.first() == Some(&b'\r');
-                self.end_line(&mut out);
+                self.end_line(line, &mut give);
             }
             bytes = rest.get(1..).unwrap_or_default();
         }
-        out
     }
 
-    /// Takes the end of the stream: a last event that lacks its blank line, or its line end, is given now.
-    pub fn finish(&mut self) -> Vec<Result<Frame, SseError>> {
-        let mut out = Vec::new();
+    /// Takes the end of the stream and lends what it completes.
+    pub(crate) fn end(&mut self, mut give: impl FnMut(Result<FrameRef<'_>, SseError>)) {
         if self.state != State::Failed {
             if !self.partial.is_empty() {
-                self.end_line(&mut out);
+                self.end_line(b"", &mut give);
             }
-            self.end_line(&mut out);
+            self.end_line(b"", &mut give);
         }
-        out
     }
 
-    fn is_too_large(&self) -> bool {
-        self.event_bytes + self.partial.len() > self.limit
-    }
-
-    fn end_line(&mut self, out: &mut Vec<Result<Frame, SseError>>) {
-        let mut line = self.take_line();
+    /// A line has ended: what waits of it, and its rest.
+    fn end_line(&mut self, rest: &[u8], give: &mut impl FnMut(Result<FrameRef<'_>, SseError>)) {
+        let mut partial = std::mem::take(&mut self.partial);
+        let line = if partial.is_empty() {
+            rest
+        } else {
+            partial.extend_from_slice(rest);
+            partial.as_slice()
+        };
+        let line = self.without_marks(line);
         self.event_bytes = match line.first() {
             None => 0,
             Some(b':') => self.event_bytes,
             Some(_) => self.event_bytes + line.len(),
         };
-        line.push(b'\n');
-        self.lines.put(line);
+        // Bytes that are no text become U+FFFD, since the line is all there is.
+        match std::str::from_utf8(line) {
+            Ok(line) => self.take_line(line, give),
+            Err(_) => self.take_line(&String::from_utf8_lossy(line), give),
+        }
+        partial.clear();
+        self.partial = partial;
+    }
+
+    /// The first line without the byte order marks in front of it.
+    fn without_marks<'l>(&mut self, line: &'l [u8]) -> &'l [u8] {
+        if self.state != State::FirstLine {
+            return line;
+        }
+        self.state = State::Reading;
+        let marks = line.chunks_exact(BOM.len()).take_while(|chunk| *chunk == BOM).count();
+        line.get(marks * BOM.len()..).unwrap_or_default()
+    }
+
+    fn take_line(&mut self, line: &str, give: &mut impl FnMut(Result<FrameRef<'_>, SseError>)) {
+        if !self.usual.is_over && self.usual.take(line) {
+            if line.is_empty() {
+                self.usual.end(give);
+            }
+            return;
+        }
+        for line in self.usual.hand_over().into_iter().flatten() {
+            self.lines.put(line.into_bytes());
+        }
+        self.lines.put(format!("{line}\n").into_bytes());
+        self.usual.is_over = !line.is_empty();
+        self.parse(give);
+    }
+
+    fn parse(&mut self, give: &mut impl FnMut(Result<FrameRef<'_>, SseError>)) {
         let mut context = Context::from_waker(Waker::noop());
         while let Poll::Ready(Some(event)) = Pin::new(&mut self.events).poll_next(&mut context) {
             match event {
-                Ok(event) => out.push(Ok(Frame { event: event.event, data: event.data })),
+                Ok(event) => give(Ok(FrameRef { event: &event.event, data: &event.data })),
                 Err(EventStreamError::Transport(never)) => match never {},
                 Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => {
-                    self.fail(SseError::Grammar, out);
-                    return;
+                    self.fail();
+                    return give(Err(SseError::Grammar));
                 }
             }
         }
     }
 
-    /// The finished line as valid UTF-8: bytes that are none become U+FFFD, since the line is all there is.
-    fn take_line(&mut self) -> Vec<u8> {
-        let mut line = std::mem::take(&mut self.partial);
-        if self.state == State::FirstLine {
-            self.state = State::Reading;
-            let marks = line.chunks_exact(BOM.len()).take_while(|chunk| *chunk == BOM).count();
-            line.drain(..marks * BOM.len());
-        }
-        if std::str::from_utf8(&line).is_err() {
-            line = String::from_utf8_lossy(&line).into_owned().into_bytes();
-        }
-        line
-    }
-
-    fn fail(&mut self, error: SseError, out: &mut Vec<Result<Frame, SseError>>) {
+    fn fail(&mut self) {
         self.state = State::Failed;
         self.partial = Vec::new();
-        out.push(Err(error));
     }
+}
+
+impl Usual {
+    /// Takes a line of the usual shape; `false` when it is of another one.
+    fn take(&mut self, line: &str) -> bool {
+        if let Some(value) = field(line, "data:").filter(|_| !self.has_data) {
+            self.has_data = true;
+            self.data.push_str(value);
+        } else if let Some(value) = field(line, "event:") {
+            self.name.clear();
+            self.name.push_str(value);
+        } else {
+            return line.is_empty() || line.starts_with(':');
+        }
+        true
+    }
+
+    /// Gives the event, if it has data, and begins the next one.
+    fn end(&mut self, give: &mut impl FnMut(Result<FrameRef<'_>, SseError>)) {
+        if self.has_data {
+            let event = if self.name.is_empty() { "message" } else { &self.name };
+            give(Ok(FrameRef { event, data: &self.data }));
+        }
+        self.clear();
+    }
+
+    /// The lines taken so far, for the parser; nothing when it has them.
+    fn hand_over(&mut self) -> [Option<String>; 2] {
+        let name = (!self.name.is_empty()).then(|| format!("event: {}\n", self.name));
+        let data = self.has_data.then(|| format!("data: {}\n", self.data));
+        self.clear();
+        [name, data]
+    }
+
+    fn clear(&mut self) {
+        self.name.clear();
+        self.data.clear();
+        self.has_data = false;
+    }
+}
+
+/// The value of a field, without the one space that may stand in front of it.
+fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let value = line.strip_prefix(name)?;
+    Some(value.strip_prefix(' ').unwrap_or(value))
 }
 
 impl Default for SseFrames {
@@ -203,6 +308,20 @@ impl fmt::Debug for SseFrames {
 impl Frame {
     /// Sorts the data: gateways re-emit comments as data (case S02).
     pub fn payload(&self) -> Payload<'_> {
+        self.lend().payload()
+    }
+
+    pub(crate) fn lend(&self) -> FrameRef<'_> {
+        FrameRef { event: &self.event, data: &self.data }
+    }
+}
+
+impl<'f> FrameRef<'f> {
+    pub(crate) fn to_owned(self) -> Frame {
+        Frame { event: self.event.to_owned(), data: self.data.to_owned() }
+    }
+
+    pub(crate) fn payload(self) -> Payload<'f> {
         match self.data.trim() {
             "" => Payload::KeepAlive,
             "[DONE]" => Payload::Done,
@@ -304,6 +423,44 @@ mod tests {
         assert_eq!(out.len(), 1, "what was complete is given first");
         assert!(sse.push(b"\n\ndata: more\n\n").is_empty() && sse.finish().is_empty());
     }
+
+    proptest::proptest! {
+        /// What is read here is what the parser would read: a line of a field that nobody knows, at the beginning of each
+        /// event, hands all of them over and says nothing.
+        #[test]
+        fn the_usual_event_is_read_as_the_parser_reads_it(
+            events in proptest::collection::vec(proptest::collection::vec(0usize..LINES.len(), 0..5), 0..8),
+            chunk in 1usize..20,
+        ) {
+            let lines = |events: &[Vec<usize>], first: &str| -> String {
+                let event = |event: &Vec<usize>| {
+                    let lines = event.iter().map(|line| format!("{}\n", LINES[*line])).collect::<String>();
+                    format!("{first}{lines}\n")
+                };
+                events.iter().map(event).collect()
+            };
+            let (usual, parsed) = (lines(&events, ""), lines(&events, "nobody: knows\n"));
+            let chunks: Vec<&[u8]> = usual.as_bytes().chunks(chunk).collect();
+            proptest::prop_assert_eq!(frames(&chunks), frames(&[parsed.as_bytes()]));
+        }
+    }
+
+    const LINES: [&str; 14] = [
+        "data: a",
+        "data:b",
+        "data:  two",
+        "data:",
+        "data",
+        "event: x",
+        "event:y",
+        "event:",
+        "event",
+        ": comment",
+        "id: 7",
+        "retry: 5",
+        "what: x",
+        "dataset: no",
+    ];
 
     #[test]
     fn data_is_sorted() {

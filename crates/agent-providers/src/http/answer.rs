@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use agent_core::{Cancel, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::{StreamExt, stream};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::classify::{ResponseHead, classify, excerpt, with_head};
 use crate::names::ToolNames;
@@ -42,12 +43,23 @@ struct Answer {
     arrived: SystemTime,
     decoder: StreamDecoder,
     ready: VecDeque<Result<ModelEvent, ModelError>>,
+    /// Where the decoder writes, emptied after each read.
+    told: Events,
+    /// Whether the server calls what it sends a stream.
+    says_events: bool,
     cancel: Cancel,
+    /// Ends when the call is stopped.
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Goes off when nothing came in time, or earlier.
+    timer: Pin<Box<Sleep>>,
     limits: Limits,
     /// How long the answer has been waited for since it last grew. What the caller does in between does not count.
     stalled: Duration,
     over: bool,
 }
+
+/// Nothing came in time.
+struct TimeOver;
 
 /// What ends the next wait.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +100,7 @@ pub(super) async fn open(
         Some(first) => answer.ready.push_front(first),
         None => {}
     }
-    Ok(Box::pin(stream::unfold(answer, Answer::next)))
+    Ok(Box::pin(stream::unfold(Box::new(answer), Answer::next)))
 }
 
 impl Answer {
@@ -99,20 +111,27 @@ impl Answer {
         cancel: Cancel,
     ) -> Self {
         let Wire { dialect, names, limits } = wire;
+        let head = ResponseHead { headers: &headers, ..ResponseHead::unknown() };
+        let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
+        let says_events = ["event-stream", "ndjson"].iter().any(|name| content_type.contains(name));
         Self {
             body,
             headers,
             arrived,
             decoder: StreamDecoder::with_event_limit(&dialect, names, limits.event),
             ready: VecDeque::new(),
+            told: Events::new(),
+            says_events,
+            stop: Box::pin(stopped(cancel.clone())),
             cancel,
+            timer: Box::pin(sleep(limits.idle)),
             limits,
             stalled: Duration::ZERO,
             over: false,
         }
     }
 
-    async fn next(mut self) -> Option<(Result<ModelEvent, ModelError>, Self)> {
+    async fn next(mut self: Box<Self>) -> Option<(Result<ModelEvent, ModelError>, Box<Self>)> {
         while self.ready.is_empty() && !self.over {
             self.read().await;
         }
@@ -131,11 +150,14 @@ impl Answer {
             let events = self.end(|decoder| decoder.interrupt(&wait.to_string()));
             return self.give(events);
         }
-        let cancel = self.cancel.clone();
-        let read = until(&cancel, timeout(wait.left, self.body.next())).await;
+        let read = self.next_piece(start + wait.left).await;
         self.stalled += start.elapsed();
+        let mut events = std::mem::take(&mut self.told);
         let events = match read {
-            Ok(Ok(Some(Ok(bytes)))) => self.decoder.push(&bytes),
+            Ok(Ok(Some(Ok(bytes)))) => {
+                self.decoder.read(&bytes, &mut events);
+                events
+            }
             Ok(Ok(None)) => self.end(StreamDecoder::finish),
             Ok(Ok(Some(Err(error)))) if error.kind == ModelErrorKind::Transport => {
                 self.end(|decoder| decoder.interrupt(&error.message))
@@ -150,15 +172,46 @@ impl Answer {
         self.give(events);
     }
 
+    /// The next piece of the body, or its end; an error inside when the time is over, one outside when the call was
+    /// stopped.
+    ///
+    /// Thousands of pieces are waited for, so that each sets up nothing: the timer is moved only when it goes off early.
+    async fn next_piece(
+        &mut self,
+        deadline: Instant,
+    ) -> Result<Result<Option<Result<Bytes, ModelError>>, TimeOver>, ModelError> {
+        let Self { body, stop, timer, .. } = self;
+        if deadline < timer.deadline() {
+            timer.as_mut().reset(deadline);
+        }
+        poll_fn(|cx| {
+            if stop.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(ModelError::cancelled()));
+            }
+            if let Poll::Ready(next) = body.poll_next_unpin(cx) {
+                return Poll::Ready(Ok(Ok(next)));
+            }
+            while timer.as_mut().poll(cx).is_ready() {
+                if Instant::now() >= deadline {
+                    return Poll::Ready(Ok(Err(TimeOver)));
+                }
+                timer.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
     fn end(&mut self, last: impl FnOnce(&mut StreamDecoder) -> Events) -> Events {
         self.over = true;
         last(&mut self.decoder)
     }
 
-    fn give(&mut self, events: Events) {
+    fn give(&mut self, mut events: Events) {
         self.over |= events.last().is_some_and(Result::is_err);
         let head = ResponseHead { status: None, headers: &self.headers, now: self.arrived };
-        self.ready.extend(events.into_iter().map(|event| event.map_err(|error| with_head(error, &head))));
+        self.ready.extend(events.drain(..).map(|event| event.map_err(|error| with_head(error, &head))));
+        self.told = events;
     }
 
     /// After the terminal event only the end of the body is waited for, and not for long, so that the connection can
@@ -172,11 +225,8 @@ impl Answer {
     /// Any byte ends one wait of a stream, an event the other. What is no stream may begin as late as a response.
     fn wait(&self) -> Wait {
         let Limits { response, idle, progress, .. } = self.limits;
-        let head = ResponseHead { headers: &self.headers, ..ResponseHead::unknown() };
-        let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
-        let says_events = ["event-stream", "ndjson"].iter().any(|name| content_type.contains(name));
         let left = |limit: Duration| limit.saturating_sub(self.stalled);
-        if !says_events && !self.decoder.is_streamed() {
+        if !self.says_events && !self.decoder.is_streamed() {
             return Wait {
                 left: left(response),
                 limit: response,
@@ -199,6 +249,10 @@ impl fmt::Display for Wait {
             "waited {limit} s for the next {awaited} and gave up; raise `{name}` of the model's configuration if the server is known to be that slow"
         )
     }
+}
+
+async fn stopped(cancel: Cancel) {
+    cancel.cancelled().await;
 }
 
 /// Waits for something, or for the call to be stopped.

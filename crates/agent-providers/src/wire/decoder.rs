@@ -9,7 +9,7 @@ use super::{Codec, Dialect, End, Events, Json, Progress, lone};
 use crate::classify::{QUOTE, ResponseHead, classify, protocol, with_head};
 use crate::lines::ObjectFrames;
 use crate::names::ToolNames;
-use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
+use crate::sse::{DEFAULT_EVENT_LIMIT, Frame, FrameRef, Payload, SseError, SseFrames};
 /// Decodes one answer, in process: bytes in, events out.
 ///
 /// Bytes that begin like JSON or a page (`{`, `[`, `<`) are a plain body, decoded at the end; others are a stream of
@@ -33,16 +33,24 @@ pub struct StreamDecoder {
     frames: SseFrames,
     /// For formats that stream plain objects.
     objects: Option<ObjectFrames>,
-    codec: Box<dyn Codec>,
-    state: State,
     bytes: u64,
     opening: Opening,
+    answer: Answer,
+}
+
+/// What the frames so far say.
+#[derive(Debug)]
+struct Answer {
+    codec: Box<dyn Codec>,
+    state: State,
     /// Whether an event escaped half a surrogate pair: its stand-in may be in anything that follows.
     lone: bool,
     /// Grows with each event, and with each piece of a plain body; comments and blanks leave it.
     progress: u64,
     /// The first event, as long as none was of a type this format has.
     stranger: Stranger,
+    /// Where the codec writes, emptied after each event.
+    written: Vec<ModelEvent>,
 }
 
 /// Whether anything of this format was seen.
@@ -71,67 +79,76 @@ impl StreamDecoder {
         let frames = SseFrames::with_limit(limit);
         let objects = dialect.format.is_objects().then(|| ObjectFrames::with_limit(limit));
         let codec = dialect.codec(names);
-        Self {
-            frames,
-            objects,
+        let answer = Answer {
             codec,
             state: State::Open,
-            bytes: 0,
-            opening: Opening::Blank,
             lone: false,
             progress: 0,
             stranger: Stranger::NoEvent,
-        }
+            written: Vec::new(),
+        };
+        Self { frames, objects, bytes: 0, opening: Opening::Blank, answer }
     }
 
     /// Takes the next bytes, cut anywhere.
     pub fn push(&mut self, bytes: &[u8]) -> Events {
         let mut out = Vec::new();
-        if self.state != State::Open {
-            return out;
+        self.read(bytes, &mut out);
+        out
+    }
+
+    /// Takes the next bytes and appends what they say.
+    pub(crate) fn read(&mut self, bytes: &[u8], out: &mut Events) {
+        let Self { frames, objects, opening, answer, .. } = self;
+        if answer.state != State::Open {
+            return;
         }
         self.bytes += bytes.len() as u64;
-        self.opening.take(bytes, self.objects.is_some());
-        if let Opening::Plain(body) = &self.opening {
-            self.progress += u64::from(!bytes.iter().copied().all(is_blank));
+        opening.take(bytes, objects.is_some());
+        if let Opening::Plain(body) = opening {
+            answer.progress += u64::from(!bytes.iter().copied().all(is_blank));
             if body.len() > LARGEST_BODY {
-                self.fail(too_large(), &mut out);
+                answer.fail(too_large(), out);
             }
-            return out;
+            return;
         }
-        let frames = match self.objects.as_mut().filter(|_| self.opening.is_objects()) {
-            Some(objects) => objects.push(bytes),
-            None => self.frames.push(bytes),
-        };
-        for frame in frames {
-            self.take(frame, &mut out);
+        match objects.as_mut().filter(|_| opening.is_objects()) {
+            Some(objects) => {
+                for frame in objects.push(bytes) {
+                    answer.take(frame.as_ref().map(Frame::lend).map_err(Clone::clone), out);
+                }
+            }
+            None => frames.read(bytes, |frame| answer.take(frame, out)),
         }
-        out
     }
 
     /// Takes the end of the stream.
     pub fn finish(&mut self) -> Events {
         let mut out = Vec::new();
-        if self.state != State::Open {
+        let Self { frames, objects, opening, answer, .. } = self;
+        if answer.state != State::Open {
             return out;
         }
-        if let Opening::Plain(body) = &self.opening {
-            let out = plain(self.codec.as_mut(), body);
+        if let Opening::Plain(body) = opening {
+            let out = plain(answer.codec.as_mut(), body);
             let is_whole = out.last().is_some_and(Result::is_ok);
-            self.state = if is_whole { State::Complete } else { State::Failed };
+            answer.state = if is_whole { State::Complete } else { State::Failed };
             return out;
         }
-        let objects = self.objects.as_mut().map(ObjectFrames::finish).unwrap_or_default();
-        for frame in self.frames.finish().into_iter().chain(objects) {
-            // A frame without its blank line that is no JSON was cut: the end is the fault, not the frame.
-            if frame.as_ref().is_ok_and(is_whole) {
-                self.take(frame, &mut out);
+        // A frame without its blank line that is no JSON was cut: the end is the fault, not the frame.
+        let mut take = |frame: Result<FrameRef<'_>, SseError>| {
+            if frame.as_ref().is_ok_and(|frame| is_whole(*frame)) {
+                answer.take(frame, &mut out);
             }
+        };
+        frames.end(&mut take);
+        for frame in objects.as_mut().map(ObjectFrames::finish).unwrap_or_default() {
+            take(frame.as_ref().map(Frame::lend).map_err(Clone::clone));
         }
-        self.end(End::Bytes, &mut out);
-        if self.state == State::Open {
+        answer.end(End::Bytes, &mut out);
+        if self.answer.state == State::Open {
             let error = self.ended();
-            self.fail(error, &mut out);
+            self.answer.fail(error, &mut out);
         }
         out
     }
@@ -139,17 +156,19 @@ impl StreamDecoder {
     /// Takes the failure of the connection in place of the stream's end.
     pub fn interrupt(&mut self, cause: &str) -> Events {
         let mut out = Vec::new();
-        self.end(End::Bytes, &mut out);
-        if self.state == State::Open {
+        if !matches!(self.opening, Opening::Plain(_)) {
+            self.answer.end(End::Bytes, &mut out);
+        }
+        if self.answer.state == State::Open {
             let error = ModelError::interrupted(&format!("after {} bytes ({cause})", self.bytes));
-            self.fail(error, &mut out);
+            self.answer.fail(error, &mut out);
         }
         out
     }
 
     /// Whether the terminal event arrived.
     pub fn is_complete(&self) -> bool {
-        self.state == State::Complete
+        self.answer.state == State::Complete
     }
 
     /// Whether the bytes so far are events, and not a body that is of use only once it is whole.
@@ -161,23 +180,25 @@ impl StreamDecoder {
     /// A number that has grown when the answer has: a limit on standing still watches it (case S07).
     #[cfg(feature = "http")]
     pub(crate) fn progress(&self) -> u64 {
-        self.progress
+        self.answer.progress
     }
 
     /// Why an answer that ended here is no whole one.
     fn ended(&self) -> ModelError {
-        if let Stranger::First(event) = &self.stranger {
+        if let Stranger::First(event) = &self.answer.stranger {
             return protocol("no event of the answer is of this format", event);
         }
-        match self.opening.foreign().filter(|_| self.progress == 0) {
+        match self.opening.foreign().filter(|_| self.answer.progress == 0) {
             Some(first) => {
                 protocol("the answer is neither an event stream nor JSON", &String::from_utf8_lossy(first))
             }
             None => ModelError::interrupted(&format!("after {} bytes", self.bytes)),
         }
     }
+}
 
-    fn take(&mut self, frame: Result<Frame, SseError>, out: &mut Events) {
+impl Answer {
+    fn take(&mut self, frame: Result<FrameRef<'_>, SseError>, out: &mut Events) {
         if self.state != State::Open {
             return;
         }
@@ -198,9 +219,8 @@ impl StreamDecoder {
         }
         let (text, lone) = mended(data);
         self.lone |= lone;
-        let mut events = Vec::new();
-        let progress = self.codec.event(&frame.event, &Json { text: &text, lone }, &mut events);
-        self.put(events, out);
+        let progress = self.codec.event(frame.event, &Json { text: &text, lone }, &mut self.written);
+        self.put(out);
         match progress {
             Ok(Progress::Unknown) => self.stranger.unknown(data),
             Ok(Progress::More) => self.stranger = Stranger::Known,
@@ -211,12 +231,11 @@ impl StreamDecoder {
 
     /// Lets the format say whether what arrived is whole. A plain body says so itself.
     fn end(&mut self, end: End, out: &mut Events) {
-        if self.state != State::Open || matches!(self.opening, Opening::Plain(_)) {
+        if self.state != State::Open {
             return;
         }
-        let mut events = Vec::new();
-        let progress = self.codec.end(end, &mut events);
-        self.put(events, out);
+        let progress = self.codec.end(end, &mut self.written);
+        self.put(out);
         match progress {
             Ok(Progress::Complete) => self.state = State::Complete,
             Ok(Progress::Unknown | Progress::More) => {}
@@ -225,16 +244,16 @@ impl StreamDecoder {
     }
 
     fn fail(&mut self, error: ModelError, out: &mut Events) {
-        let mut events = Vec::new();
-        self.codec.abandon(&mut events);
-        self.put(events, out);
+        self.codec.abandon(&mut self.written);
+        self.put(out);
         out.push(Err(if self.lone { lone::error(error) } else { error }));
         self.state = State::Failed;
     }
 
-    fn put(&self, events: Vec<ModelEvent>, out: &mut Events) {
+    fn put(&mut self, out: &mut Events) {
         let is_lone = self.lone;
-        out.extend(events.into_iter().map(|event| Ok(if is_lone { lone::event(event) } else { event })));
+        let written = self.written.drain(..);
+        out.extend(written.map(|event| Ok(if is_lone { lone::event(event) } else { event })));
     }
 }
 
@@ -300,7 +319,7 @@ pub(crate) fn too_large() -> ModelError {
     ModelError::new(ModelErrorKind::Protocol, message)
 }
 
-fn is_whole(frame: &Frame) -> bool {
+fn is_whole(frame: FrameRef<'_>) -> bool {
     match frame.payload() {
         Payload::Data(data) => serde_json::from_str::<IgnoredAny>(&mended(data).0).is_ok(),
         Payload::Done => true,
