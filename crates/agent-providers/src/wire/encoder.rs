@@ -19,6 +19,8 @@ pub(crate) struct SessionEncoder<F: Form> {
     form: F,
     profile: ModelProfile,
     names: ToolNames,
+    /// What to tell of a model that little is known of.
+    unknown: Option<Diagnostic>,
     start: Bytes,
     system: Frozen<SystemBlock>,
     tools: Frozen<ToolCard>,
@@ -41,7 +43,9 @@ impl<F: Form> SessionEncoder<F> {
     /// An encoder that shares the names it gives out with a decoder.
     pub(crate) fn new(form: F, profile: ModelProfile, names: ToolNames) -> Self {
         let start = Bytes::from(form.start(&profile));
+        let unknown = (!profile.known).then(|| unknown_model(&profile));
         Self {
+            unknown,
             form,
             profile,
             names,
@@ -127,10 +131,7 @@ impl<F: Form> SessionEncoder<F> {
 
 impl<F: Form> Encoder for SessionEncoder<F> {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded {
-        let mut diagnostics = Vec::new();
-        if !self.profile.known {
-            diagnostics.push(unknown_model(&self.profile));
-        }
+        let mut diagnostics: Vec<Diagnostic> = self.unknown.iter().cloned().collect();
         self.refresh(request, &mut diagnostics);
         let marks = Marks::of(request.marks, &self.profile.cache, |at| self.spot(at), &mut diagnostics);
         let mut body = Body::default();

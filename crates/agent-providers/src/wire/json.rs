@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use agent_core::RawJson;
-use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -107,7 +106,7 @@ pub(crate) fn without<'a>(object: &'a str, key: &str) -> Cow<'a, str> {
 /// Makes JSON readable that escapes half a surrogate pair (case M15): each lone half becomes a stand-in character,
 /// so that [`Joiner`] can still join halves that two events carry. The second value says whether any was found.
 pub(crate) fn mended(json: &str) -> (Cow<'_, str>, bool) {
-    if memmem::find(json.as_bytes(), b"\\ud").is_none() && memmem::find(json.as_bytes(), b"\\uD").is_none() {
+    if !escapes_a_half(json.as_bytes()) {
         return (Cow::Borrowed(json), false);
     }
     let mut out = String::with_capacity(json.len());
@@ -136,6 +135,17 @@ pub(crate) fn mended(json: &str) -> (Cow<'_, str>, bool) {
     }
     out.push_str(rest);
     (Cow::Owned(out), lone)
+}
+
+/// Whether `\ud` or `\uD` stands anywhere: most JSON has no backslash, and is passed over in one sweep.
+fn escapes_a_half(mut json: &[u8]) -> bool {
+    while let Some(at) = memchr::memchr(b'\\', json) {
+        json = json.get(at + 1..).unwrap_or_default();
+        if json.starts_with(b"ud") || json.starts_with(b"uD") {
+            return true;
+        }
+    }
+    false
 }
 
 /// JSON that every reader takes: halves of surrogate pairs become U+FFFD, every other byte stays.
@@ -218,24 +228,42 @@ const STAND_INS: u32 = 0x10_F800;
 
 impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor).map(Self)
+        Ok(Self(deserializer.deserialize_any(ScalarVisitor)?.map(|scalar| match scalar {
+            Scalar::Text(text) => text,
+            Scalar::Count(n) => Cow::Owned(n.to_string()),
+            Scalar::Negative(n) => Cow::Owned(n.to_string()),
+            Scalar::Float(n) => Cow::Owned(n.to_string()),
+        })))
     }
 }
 
 impl<'de> Deserialize<'de> for LooseInt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(text) = deserializer.deserialize_any(TextVisitor)? else { return Ok(Self(None)) };
-        let count = text.parse().ok().or_else(|| floored(&text));
+        let Some(scalar) = deserializer.deserialize_any(ScalarVisitor)? else { return Ok(Self(None)) };
+        let count = match &scalar {
+            Scalar::Text(text) => text.parse().ok().or_else(|| text.parse().ok().and_then(floored)),
+            Scalar::Count(n) => Some(*n),
+            Scalar::Negative(_) => None,
+            Scalar::Float(n) => floored(*n),
+        };
         if count.is_none() {
-            tracing::debug!(%text, "a count that is no whole number of 64 bits is taken as absent");
+            tracing::debug!(?scalar, "a count that is no whole number of 64 bits is taken as absent");
         }
         Ok(Self(count))
     }
 }
 
+/// A text or a number.
+#[derive(Debug)]
+enum Scalar<'a> {
+    Text(Cow<'a, str>),
+    Count(u64),
+    Negative(i64),
+    Float(f64),
+}
+
 /// A count that some gateway wrote with a fraction or an exponent; one that 64 bits cannot hold is none.
-fn floored(text: &str) -> Option<u64> {
-    let number = text.parse::<f64>().ok()?;
+fn floored(number: f64) -> Option<u64> {
     (0.0..TWO_TO_64).contains(&number).then_some(number as u64)
 }
 
@@ -247,33 +275,33 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-struct TextVisitor;
+struct ScalarVisitor;
 
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Option<Cow<'de, str>>;
+impl<'de> Visitor<'de> for ScalarVisitor {
+    type Value = Option<Scalar<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(text)))
+        Ok(Some(Scalar::Text(Cow::Borrowed(text))))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(text.to_owned())))
+        Ok(Some(Scalar::Text(Cow::Owned(text.to_owned()))))
     }
 
     fn visit_u64<E>(self, n: u64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(n.to_string())))
+        Ok(Some(Scalar::Count(n)))
     }
 
     fn visit_i64<E>(self, n: i64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(n.to_string())))
+        Ok(Some(Scalar::Negative(n)))
     }
 
     fn visit_f64<E>(self, n: f64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(n.to_string())))
+        Ok(Some(Scalar::Float(n)))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {

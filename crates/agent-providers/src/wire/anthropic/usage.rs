@@ -1,12 +1,10 @@
 //! Usage of one answer: cumulative, merged field by field (case S11).
 
-use std::borrow::Cow;
-
 use agent_core::{RawJson, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Fields, Loose, LooseInt, quoted, replaced};
+use crate::wire::json::{Fields, Loose, LooseInt, replaced, write};
 
 /// The usage objects of one answer laid over each other: a later field replaces an earlier one; one that is absent,
 /// null or unreadable keeps it.
@@ -105,9 +103,19 @@ impl UsageFold {
     }
 
     fn raw(&self) -> Option<RawJson> {
-        let fields: Vec<Cow<'_, str>> =
-            self.fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key)).into()).collect();
-        RawJson::parse(format!("{{{}}}", fields.join(","))).ok()
+        let length = self.fields.iter().map(|(key, raw)| key.len() + raw.len() + 4).sum::<usize>();
+        let mut object = Vec::with_capacity(length + 2);
+        object.push(b'{');
+        for (at, (key, raw)) in self.fields.iter().enumerate() {
+            if at > 0 {
+                object.push(b',');
+            }
+            write(&mut object, key);
+            object.push(b':');
+            object.extend_from_slice(raw.as_bytes());
+        }
+        object.push(b'}');
+        RawJson::parse(String::from_utf8(object).ok()?).ok()
     }
 }
 
