@@ -1,18 +1,20 @@
 //! Names of sessions, turns, steps, entries and calls.
 
 use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A session's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning with a dot, so that it is safe as a file name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct SessionId(String);
+/// Every event carries it, so clones share it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct SessionId(Arc<str>);
 
-/// A call's name as the model gave it, or as renamed to be unique in its history. Never empty.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct CallId(String);
+/// A call's name as the model gave it, or as renamed to be unique in its history. Never empty; clones share it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CallId(Arc<str>);
 
 /// A turn of a session, counted from 1; written `turn_1` (requirement L9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,7 +56,7 @@ impl SessionId {
         if id.is_empty() || id.len() > 128 || id.starts_with('.') || !id.chars().all(good) {
             return Err(IdError::Session(id));
         }
-        Ok(Self(id))
+        Ok(Self(id.into()))
     }
 
     /// The name.
@@ -67,18 +69,18 @@ impl CallId {
     /// Refuses only the empty name; every provider has its own grammar.
     pub fn new(id: impl Into<String>) -> Result<Self, IdError> {
         let id = id.into();
-        if id.is_empty() { Err(IdError::Call) } else { Ok(Self(id)) }
+        if id.is_empty() { Err(IdError::Call) } else { Ok(Self(id.into())) }
     }
 
     /// The name for the call at this position of a response that gave none.
     pub fn positional(position: usize) -> Self {
-        Self(format!("call_{position}"))
+        Self(format!("call_{position}").into())
     }
 
     /// The `n`-th variant of a name that is taken: `X~2`. The same history gives the same variant.
     #[must_use]
     pub fn variant(&self, n: usize) -> Self {
-        Self(format!("{}~{n}", self.0))
+        Self(format!("{}~{n}", self.0).into())
     }
 
     /// The name.
@@ -160,19 +162,31 @@ impl TryFrom<String> for TurnId {
 
 impl From<SessionId> for String {
     fn from(id: SessionId) -> Self {
-        id.0
+        id.0.as_ref().to_owned()
     }
 }
 
 impl From<CallId> for String {
     fn from(id: CallId) -> Self {
-        id.0
+        id.0.as_ref().to_owned()
     }
 }
 
 impl From<TurnId> for String {
     fn from(id: TurnId) -> Self {
         id.to_string()
+    }
+}
+
+impl Serialize for SessionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Serialize for CallId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 

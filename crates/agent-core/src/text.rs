@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Text with at least one character that is not white space.
 ///
 /// Invariant: never blank. Providers refuse blank text blocks for ever after one entered the history
 /// (requirement M4), so a blank part cannot be built. Nothing else is changed: trailing space and signed text
 /// keep their bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Text(String);
 
 /// A blank text where a [`Text`] is needed.
@@ -48,6 +48,13 @@ impl TryFrom<String> for Text {
 impl From<Text> for String {
     fn from(text: Text) -> Self {
         text.0
+    }
+}
+
+/// As the text it is, without a copy.
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 
