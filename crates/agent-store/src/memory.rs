@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
-    SessionRecord, Usage,
+    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
+    Usage,
 };
 use async_trait::async_trait;
 
 use crate::rows::{self, SessionRows, SummaryRow};
-use crate::write::{self, Ended, Events, Head, NewSession, Records, Rows};
+use crate::write::{self, Ended, Events, Head, Json, NewSession, Records, Rows};
 use crate::{Lease, Row, Store, StoreError, SummaryLine};
 
 /// Keeps sessions for as long as this process lives: for tests and for runs nobody wants to resume.
@@ -35,11 +35,11 @@ struct Session {
     first: NewSession,
     updated_ms: i64,
     revision: Revision,
-    entries: Vec<RawJson>,
+    entries: Vec<Json>,
     journal: Vec<write::Record>,
-    events: Vec<RawJson>,
-    usage: Vec<(u64, RawJson)>,
-    terminal: Option<RawJson>,
+    events: Vec<Json>,
+    usage: Vec<(u64, Json)>,
+    terminal: Option<Json>,
     blobs: BTreeSet<BlobHash>,
 }
 
@@ -266,10 +266,10 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn numbered<'a>(bodies: impl Iterator<Item = &'a RawJson>, from: u64) -> Vec<rows::Numbered> {
+fn numbered<'a>(bodies: impl Iterator<Item = &'a Json>, from: u64) -> Vec<rows::Numbered> {
     (from..).zip(bodies.map(bytes)).collect()
 }
 
-fn bytes(body: &RawJson) -> Vec<u8> {
+fn bytes(body: &Json) -> Vec<u8> {
     body.get().as_bytes().to_vec()
 }

@@ -1,17 +1,28 @@
 //! What is about to be written, encoded and judged before any store is touched.
 
+use std::cell::RefCell;
+
 use agent_core::{
-    Checkpoint, Commit, Entry, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
-    TerminalReason,
+    Checkpoint, Commit, Entry, Event, JournalRecord, Revision, SessionId, SessionMeta, TerminalReason,
 };
 use serde::Serialize;
 
 use crate::{Lease, StoreError};
 
+/// A value as the JSON that is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Json(Box<str>);
+
+impl Json {
+    pub(crate) fn get(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A session's first rows.
 #[derive(Debug, Clone)]
 pub(crate) struct NewSession {
-    pub(crate) meta: RawJson,
+    pub(crate) meta: Json,
     pub(crate) model: String,
     pub(crate) created_ms: i64,
     pub(crate) state: State,
@@ -22,10 +33,10 @@ pub(crate) struct NewSession {
 pub(crate) struct Rows {
     pub(crate) expect: Revision,
     /// The exact bytes that every later load gives.
-    pub(crate) entries: Vec<RawJson>,
+    pub(crate) entries: Vec<Json>,
     has_boundary: bool,
     pub(crate) state: State,
-    pub(crate) usage: Option<RawJson>,
+    pub(crate) usage: Option<Json>,
     pub(crate) events: Events,
     pub(crate) ended: Ended,
     pub(crate) now_ms: i64,
@@ -34,16 +45,16 @@ pub(crate) struct Rows {
 /// A checkpoint, and the parts of it that the session list shows.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    pub(crate) checkpoint: RawJson,
+    pub(crate) checkpoint: Json,
     pub(crate) last_turn: u64,
-    pub(crate) usage: RawJson,
+    pub(crate) usage: Json,
 }
 
 /// What a commit says about how the last turn ended.
 #[derive(Debug, Clone)]
 pub(crate) enum Ended {
     /// It ended (or was parked) for this reason.
-    For(RawJson),
+    For(Json),
     /// A turn is open.
     Open,
     /// Nothing: it was written between turns.
@@ -52,7 +63,7 @@ pub(crate) enum Ended {
 
 /// Durable events of one session, each with its number.
 #[derive(Debug, Clone)]
-pub(crate) struct Events(pub(crate) Vec<(u64, RawJson)>);
+pub(crate) struct Events(pub(crate) Vec<(u64, Json)>);
 
 /// Journal records in order.
 #[derive(Debug, Clone)]
@@ -62,7 +73,7 @@ pub(crate) struct Records(pub(crate) Vec<Record>);
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) is_response: bool,
-    pub(crate) body: RawJson,
+    pub(crate) body: Json,
 }
 
 /// Where a stored session ends.
@@ -194,6 +205,21 @@ fn own(lease: &SessionId, given: &SessionId) -> Result<(), StoreError> {
     Err(StoreError::OtherSession { lease: lease.clone(), given: given.clone() })
 }
 
-fn json<T: Serialize>(session: &SessionId, value: &T) -> Result<RawJson, StoreError> {
-    RawJson::of(value).map_err(|cause| StoreError::Encode { session: session.clone(), cause })
+#[expect(clippy::expect_used, reason = "serde_json writes UTF-8")]
+fn json<T: Serialize>(session: &SessionId, value: &T) -> Result<Json, StoreError> {
+    // Taken, not borrowed: what is written may itself write.
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    let written = serde_json::to_writer(&mut scratch, value);
+    let json = Json(std::str::from_utf8(&scratch).expect("serde_json writes UTF-8").into());
+    // What one large value took is not kept for ever.
+    scratch.shrink_to(LARGEST_SCRATCH);
+    SCRATCH.set(scratch);
+    written.map(|()| json).map_err(|cause| StoreError::Encode { session: session.clone(), cause })
 }
+
+thread_local! {
+    /// Where values are written before their length is known, so that they are not moved while they grow.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+const LARGEST_SCRATCH: usize = 64 * 1024;
