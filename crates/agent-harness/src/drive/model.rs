@@ -129,27 +129,23 @@ async fn read(
         progress.began = true;
         let Some(event) = next else { return Ok(()) };
         let event = event?;
-        progress.told |= tell(&event, out, attempt);
         progress.fold.take(&event);
+        progress.told |= tell(event, out, attempt);
     }
 }
 
 /// Tells a delta; whether it was one.
-fn tell(event: &ModelEvent, out: &Outbox, attempt: u32) -> bool {
+fn tell(event: ModelEvent, out: &Outbox, attempt: u32) -> bool {
     match event {
         ModelEvent::TextDelta { index, text } => {
-            out.live(|| EventBody::TextDelta { attempt, index: *index, text: text.clone() });
+            out.live(|| EventBody::TextDelta { attempt, index, text });
         }
         ModelEvent::ReasoningDelta { index, text } => {
-            out.live(|| EventBody::ReasoningDelta { attempt, index: *index, text: text.clone() });
+            out.live(|| EventBody::ReasoningDelta { attempt, index, text });
         }
-        ModelEvent::ToolInputDelta { index, call, tool, json } => out.live(|| EventBody::ToolInputDelta {
-            attempt,
-            index: *index,
-            call: call.clone(),
-            tool: tool.clone(),
-            json: json.clone(),
-        }),
+        ModelEvent::ToolInputDelta { index, call, tool, json } => {
+            out.live(|| EventBody::ToolInputDelta { attempt, index, call, tool, json });
+        }
         ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Usage(_) | ModelEvent::Finish(_) | _ => {
             return false;
         }
