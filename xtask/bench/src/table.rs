@@ -133,7 +133,7 @@ A run of N steps asks a server on the loopback interface that answers at once. E
 of text and one call with some two hundred bytes of input; the tool answers with 2,048 bytes. `agent-memory` and
 `agent-sqlite` are the facade, the latter with each step written through to the disk; `agent-parts` is a loop by hand over
 the turn machine and the codec. The floors do the same work without a harness: each message is kept as the bytes that
-were sent, and joined at each step (`floor-fragments`) or sent as they lie (`floor-segments`). All clients were first held
+were sent, and joined at each step (`floor-fragments`) or sent as they lie, in pieces that grow with age (`floor-segments`). All clients were first held
 to the right requests.
 
 Counts are those of the client's process alone, as differences between runs of 110, 200 and 400 steps, so that what is done

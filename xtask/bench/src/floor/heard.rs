@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -83,15 +82,24 @@ impl Heard {
     }
 }
 
-/// The model's message and the one with the result, as they are remembered.
-pub(super) fn messages(heard: &Heard, call: &Call, result: &str) -> Result<(Bytes, Bytes), Fault> {
+/// The model's message and the one with the result, as they are remembered: a comma ahead of each.
+pub(super) fn messages(heard: &Heard, call: &Call, result: &str) -> Result<[Vec<u8>; 2], Fault> {
     let asked: Echo<'_> = serde_json::from_str(&heard.input)?;
     // The answer does not depend on it, but it has to be what the schema says.
     let _ = (asked.text, asked.seq);
     let input: &RawValue = serde_json::from_str(&heard.input)?;
     let use_ = Part::ToolUse { id: &call.id, name: &call.name, input };
     let said = Message { role: "assistant", content: &[Part::Text { text: &heard.text }, use_] };
+    let result_bytes = result.len();
     let result = Part::ToolResult { tool_use_id: &call.id, content: result };
     let answered = Message { role: "user", content: &[result] };
-    Ok((serde_json::to_vec(&said)?.into(), serde_json::to_vec(&answered)?.into()))
+    Ok([bytes(&said, heard.text.len() + heard.input.len())?, bytes(&answered, result_bytes)?])
+}
+
+fn bytes(message: &Message<'_>, about: usize) -> Result<Vec<u8>, Fault> {
+    // Quotes and line breaks take a second byte.
+    let mut bytes = Vec::with_capacity(about + about / 8 + 256);
+    bytes.push(b',');
+    serde_json::to_writer(&mut bytes, message)?;
+    Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! The floor: the least that a loop over remembered bytes has to do, without a harness around it.
 //!
 //! Each message is written once and kept as bytes. A step joins them to a body (`fragments`) or sends them as they
-//! lie (`segments`), splits the answer at line breaks and reads each event into borrowed fields.
+//! lie, in few pieces (`segments`), splits the answer at line breaks and reads each event into borrowed fields.
 
 mod body;
 mod heard;
@@ -9,7 +9,6 @@ mod lines;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::json;
 
 use crate::bench::{self, Fault, Job, Measured, Outcome};
@@ -19,7 +18,7 @@ use crate::bench::{self, Fault, Job, Measured, Outcome};
 pub(crate) enum Join {
     /// Copied into one buffer at each step, so that a step could choose among them.
     Fragments,
-    /// Sent without a copy.
+    /// Sent without a copy, in pieces that are joined as they age.
     Segments,
 }
 
@@ -37,15 +36,14 @@ async fn session(
     number: usize,
 ) -> Result<Outcome, Fault> {
     let url: reqwest::Url = format!("{}/v1/messages", job.base_url).parse()?;
-    let head = head()?;
     let prompt = json!({ "role": "user", "content": [{ "type": "text", "text": job.prompt(number) }] });
-    let mut messages = vec![Bytes::from(serde_json::to_vec(&prompt)?)];
+    let mut remembered = body::Remembered::new(join, head()?);
+    remembered.push(serde_json::to_vec(&prompt)?);
     let mut outcome = Outcome::default();
     loop {
         let request = client.post(url.clone()).header("content-type", "application/json");
         let request = request.header("x-api-key", "none").header("anthropic-version", "2023-06-01");
-        let mut response =
-            request.body(body::join(join, &head, &messages)).send().await?.error_for_status()?;
+        let mut response = request.body(remembered.body()).send().await?.error_for_status()?;
         let (mut lines, mut heard) = (lines::Lines::default(), heard::Heard::default());
         while let Some(chunk) = response.chunk().await? {
             lines.feed(&chunk, |data| heard.event(data))?;
@@ -56,13 +54,14 @@ async fn session(
             return Ok(outcome);
         };
         outcome.calls += 1;
-        let (said, answered) = heard::messages(&heard, &call, &bench::echo())?;
-        messages.extend([said, answered]);
+        for message in heard::messages(&heard, &call, &bench::echo())? {
+            remembered.push(message);
+        }
     }
 }
 
 /// The body up to the first message.
-fn head() -> Result<Bytes, Fault> {
+fn head() -> Result<Vec<u8>, Fault> {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" }, "seq": { "type": "integer" } }, "required": ["text", "seq"] });
     let tools = json!([{ "name": "echo", "description": bench::ECHO_ABOUT, "input_schema": schema }]);
     let system = json!([{ "type": "text", "text": bench::SYSTEM }]);
@@ -70,5 +69,5 @@ fn head() -> Result<Bytes, Fault> {
     let mut head = serde_json::to_vec(&fields)?;
     head.pop();
     head.extend_from_slice(b",\"messages\":[");
-    Ok(head.into())
+    Ok(head)
 }
