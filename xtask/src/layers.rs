@@ -81,8 +81,18 @@ fn look_along(arrow: &Arrow, from: &Member, plan: &Plan) -> Option<String> {
             format!("{arrow_text}: a dev-dependency on {TESTKIT} names a path and no version (nor `workspace = true`)")
         });
     }
+    if from.is_a_helper() {
+        // It is run by xtask, and nothing is built on it.
+        return to
+            .floor
+            .is_none()
+            .then(|| format!("{arrow_text}: a helper of xtask depends on floors alone"));
+    }
     if !from.is_on_a_floor() {
         return Some(format!("{arrow_text}: {} depends on no crate of the workspace, drop it", from.name));
+    }
+    if !to.is_on_a_floor() {
+        return Some(format!("{arrow_text}: it stands on no floor, so nothing is built on it"));
     }
     // A missing floor is a finding of its own.
     let (above, below) = (from.floor?, to.floor?);
@@ -193,6 +203,18 @@ mod tests {
         );
         check(&format!("{house} agent-store 0 +> agent-turn"), &["points up"]);
         check(&format!("{house} xtask ? -> agent-core"), &["xtask depends on no crate of the workspace"]);
+    }
+
+    #[test]
+    fn a_helper_of_xtask_stands_on_the_floors() {
+        let house = "agent-core 0\n agent-bench ? @ xtask/bench";
+        check(&format!("{house} -> agent-core"), &[]);
+        check(&format!("{house} -> agent-core\n xtask ? -> agent-bench"), &["xtask depends on no crate"]);
+        check(
+            &format!("{house} -> agent-core\n agent-turn 1 -> agent-bench"),
+            &["agent-turn -> agent-bench: it stands on no floor"],
+        );
+        check(&format!("{house} -> xtask\n xtask ?"), &["depends on floors alone"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@
     reason = "a developer's program: it owns its clock, its environment and the files of the checkout"
 )]
 
+mod bench;
 mod cache_audit;
 mod ci;
 mod command;
@@ -62,6 +63,12 @@ fn serve(request: Request, shop: &mut Shop<'_>) -> Result<(), Error> {
             writeln!(shop.out, "cache-audit: {:.1}s", start.elapsed().as_secs_f64())?;
             result
         }
+        Request::Bench(options) => {
+            let start = Instant::now();
+            let result = bench::run(&options, shop);
+            writeln!(shop.out, "bench: {:.1}s", start.elapsed().as_secs_f64())?;
+            result
+        }
         Request::Run { verb: Verb::Ci, breadth } => ci::run(breadth, shop),
         Request::Run { verb, breadth } => {
             let (result, spent) = timed(verb, breadth, shop);
@@ -85,6 +92,7 @@ fn timed(verb: Verb, breadth: Breadth, shop: &mut Shop<'_>) -> (Result<(), Error
         Verb::CacheAudit => cache_audit::run(&cache_audit::Options::default(), shop),
         Verb::Fuzz => fuzz::run(&fuzz::Options::quick(), shop),
         Verb::Ci => ci::run(breadth, shop),
+        Verb::Bench => bench::run(&bench::Options::gate(), shop),
         Verb::Oracle => oracle::run(shop),
     };
     (result, start.elapsed())

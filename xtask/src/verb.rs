@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::{cache_audit, fuzz};
+use crate::{bench, cache_audit, fuzz};
 
 /// Everything `cargo xtask` can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub(crate) enum Verb {
     CacheAudit,
     Fuzz,
     Ci,
+    Bench,
     Oracle,
 }
 
@@ -36,6 +37,7 @@ pub(crate) enum Request {
     Help,
     Fuzz(fuzz::Options),
     CacheAudit(cache_audit::Options),
+    Bench(bench::Options),
     Run { verb: Verb, breadth: Breadth },
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Request, Error> {
     match words.as_slice() {
         ["help" | "--help" | "-h"] => Ok(Request::Help),
         ["fuzz", rest @ ..] => fuzz_options(rest).map(Request::Fuzz),
+        ["bench", rest @ ..] => bench_options(rest).map(Request::Bench),
         ["cache-audit", "--report", file] => {
             Ok(Request::CacheAudit(cache_audit::Options { report: Some((*file).to_owned()) }))
         }
@@ -82,6 +85,14 @@ fn fuzz_options(words: &[&str]) -> Result<fuzz::Options, Error> {
     Ok(options)
 }
 
+/// `[step|all] [--check] [--quick]`, in any order; the program it runs reads them.
+fn bench_options(words: &[&str]) -> Result<bench::Options, Error> {
+    match words.iter().find(|word| !matches!(**word, "step" | "all" | "--check" | "--quick")) {
+        Some(other) => Err(Error::usage(&format!("`bench` does not take `{other}`"))),
+        None => Ok(bench::Options { words: words.iter().map(|word| (*word).to_owned()).collect() }),
+    }
+}
+
 pub(crate) fn usage() -> String {
     let mut text = String::from("usage: cargo xtask VERB\n");
     for verb in ALL {
@@ -92,6 +103,7 @@ pub(crate) fn usage() -> String {
     }
     text.push_str("\n\nfuzz also takes `--seconds N` (for each target) and the name of one target");
     text.push_str("\ncache-audit also takes `--report FILE.html`, a page that draws what it found");
+    text.push_str("\nbench also takes `step` or `all`, and `--check`, which fails when a limit is broken");
     text
 }
 
@@ -114,6 +126,7 @@ impl Verb {
             Verb::CacheAudit => "cache-audit",
             Verb::Fuzz => "fuzz",
             Verb::Ci => "ci",
+            Verb::Bench => "bench",
             Verb::Oracle => "oracle",
         }
     }
@@ -132,16 +145,17 @@ impl Verb {
             }
             Verb::Fuzz => "no bytes break a decoder's promises; quick: seconds, as in ci",
             Verb::Ci => "all of the above; quick: up to the unit tests",
+            Verb::Bench => "what a step costs, beside a floor; quick: allocations alone. Not part of ci",
             Verb::Oracle => "official Python clients agree; needs python3 and a network, never part of ci",
         }
     }
 
     fn has_quick(self) -> bool {
-        matches!(self, Verb::Test | Verb::Fuzz | Verb::Ci)
+        matches!(self, Verb::Test | Verb::Fuzz | Verb::Ci | Verb::Bench)
     }
 }
 
-const ALL: [Verb; 11] = [
+const ALL: [Verb; 12] = [
     Verb::Fmt,
     Verb::Clippy,
     Verb::Layers,
@@ -152,6 +166,7 @@ const ALL: [Verb; 11] = [
     Verb::CacheAudit,
     Verb::Fuzz,
     Verb::Ci,
+    Verb::Bench,
     Verb::Oracle,
 ];
 
@@ -167,6 +182,7 @@ mod tests {
                 let target = options.target.as_deref().unwrap_or("all");
                 format!("fuzz {target} {:?} {:?}", options.time, options.runner)
             }
+            Ok(Request::Bench(options)) => format!("bench {}", options.words.join(" ")),
             Ok(Request::CacheAudit(options)) => format!("cache-audit {:?}", options.report),
             Ok(Request::Run { verb, breadth }) => format!("{} {breadth:?}", verb.name()),
             Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
@@ -193,6 +209,9 @@ mod tests {
         check("cache-audit", "cache-audit Full");
         check("cache-audit --report out.html", "cache-audit Some(\"out.html\")");
         check("cache-audit --report", "`cache-audit` does not take `--report`");
+        check("bench", "bench ");
+        check("bench --quick step --check", "bench --quick step --check");
+        check("bench steps", "`bench` does not take `steps`");
         check("oracle --quick", "`oracle` does not take `--quick`");
         check("", "no verb was given");
         check("tidi", "unknown verb `tidi`");

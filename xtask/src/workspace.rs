@@ -41,6 +41,11 @@ impl Member {
     pub(crate) fn is_on_a_floor(&self) -> bool {
         self.folder.starts_with("crates/")
     }
+
+    /// Whether it is a program that xtask runs, which may know the crates.
+    pub(crate) fn is_a_helper(&self) -> bool {
+        self.folder.starts_with("xtask/")
+    }
 }
 
 /// The checkout that holds this program.

@@ -39,8 +39,8 @@ fn is_root(path: &str, files: &Files) -> bool {
         return false;
     };
     let inside = path.get(home.len() + 1..).unwrap_or_default();
-    // Fuzz targets are a crate of their own inside the crate they are about.
-    let inside = inside.strip_prefix("fuzz/").unwrap_or(inside);
+    // Fuzz targets are a crate of their own inside the crate they are about, and so is the benchmark inside xtask.
+    let inside = inside.strip_prefix("fuzz/").or_else(|| inside.strip_prefix("bench/")).unwrap_or(inside);
     let is_program = inside.strip_prefix("src/bin/").is_some_and(|file| !file.contains('/'));
     let known = matches!(inside, "src/lib.rs" | "src/main.rs" | "tests/all.rs");
     known || is_program || is_declared_target(home, inside, files)
@@ -120,6 +120,9 @@ mod tests {
         check(findings, "=== crates/a/src/lib.rs\nmod b;\n=== crates/a/src/b.rs\n", &[]);
         check(findings, "=== crates/a/src/lib.rs\n=== crates/a/src/b.rs\n", &["from the root of the crate"]);
         check(findings, "=== crates/a/src/bin/tool.rs\n=== xtask/src/main.rs\n", &[]);
+        let helper = "=== xtask/bench/src/main.rs\nmod b;\n=== xtask/bench/src/b.rs\n";
+        check(findings, helper, &[]);
+        check(findings, &helper.replace("mod b;", ""), &["xtask/bench/src/b.rs: is reached by no"]);
     }
 
     #[test]

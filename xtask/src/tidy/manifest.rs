@@ -67,7 +67,7 @@ fn at<'t>(manifest: &'t Table, keys: &[&str]) -> Option<&'t toml::Value> {
 
 fn is_member(path: &str) -> bool {
     let folder = path.strip_suffix("/Cargo.toml");
-    folder.is_some_and(|folder| folder == "xtask" || crate_of(path) == Some(folder))
+    folder.is_some_and(|folder| folder.starts_with("xtask") || crate_of(path) == Some(folder))
 }
 
 const TESTKIT: &str = "agent-testkit";
@@ -100,6 +100,7 @@ mod tests {
         check(findings, &GOOD.replace("\"A.\"", "\" \""), &["add a `description`"]);
         check(findings, &GOOD.replace("floor = 1", "stairs = 1"), &["floor = N"]);
         check(findings, "=== xtask/Cargo.toml\n[package]\n", &["[lints]", "description"]);
+        check(findings, "=== xtask/bench/Cargo.toml\n[package]\n", &["[lints]", "description"]);
         check(findings, "=== crates/a/Cargo.toml\n[package\n", &["is not TOML"]);
     }
 

@@ -1,0 +1,59 @@
+//! What the process has used so far: processor time and memory, as the system counts them.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Seconds of processor time.
+pub(super) struct Cpu {
+    pub(super) user: f64,
+    pub(super) system: f64,
+}
+
+/// Processor time so far. The sum is exact; how it divides is known to the system's tick only.
+pub(super) fn cpu() -> Cpu {
+    let total = cpu_seconds();
+    let system = system_seconds().min(total);
+    Cpu { user: total - system, system }
+}
+
+/// The most memory that was resident, in KiB; 0 where the system does not tell.
+pub(super) fn peak_kb() -> u64 {
+    let status = proc_file("status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// From now on [`tick`] notes the processor time.
+pub(super) fn note_ticks(steps: usize) {
+    TICKS.get_or_init(|| Mutex::new(Vec::with_capacity(steps)));
+}
+
+/// Notes the processor time, if that was asked for.
+pub(super) fn tick() {
+    if let Some(ticks) = TICKS.get() {
+        ticks.lock().unwrap_or_else(PoisonError::into_inner).push(cpu_seconds() * 1e6);
+    }
+}
+
+/// Microseconds of processor time at each tick.
+pub(super) fn ticks() -> Vec<f64> {
+    TICKS.get().map_or_else(Vec::new, |ticks| ticks.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}
+
+static TICKS: OnceLock<Mutex<Vec<f64>>> = OnceLock::new();
+
+fn cpu_seconds() -> f64 {
+    cpu_time::ProcessTime::now().as_duration().as_secs_f64()
+}
+
+/// Field 15 of `stat`, in hundredths of a second; the name in field 2 may hold spaces.
+fn system_seconds() -> f64 {
+    let stat = proc_file("stat");
+    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: Option<f64> = behind_name.split_whitespace().nth(12).and_then(|field| field.parse().ok());
+    ticks.map_or(0.0, |ticks| ticks / 100.0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the system tells what a process used in files")]
+fn proc_file(name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default()
+}
