@@ -146,7 +146,9 @@ impl Verb {
             Verb::Fuzz => "no bytes break a decoder's promises; quick: seconds, as in ci",
             Verb::Ci => "all of the above; quick: up to the unit tests",
             Verb::Bench => "what a step costs, beside a floor; quick: allocations alone. Not part of ci",
-            Verb::Oracle => "official Python clients agree; needs python3 and a network, never part of ci",
+            Verb::Oracle => {
+                "official Python and TypeScript clients agree; needs python3, node and a network, never part of ci"
+            }
         }
     }
 
