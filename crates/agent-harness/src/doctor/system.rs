@@ -98,5 +98,6 @@ fn suspicious(config: &HarnessConfig, assembled: &Assembled) -> Vec<Suspect> {
         "model": "any", "max_tokens": 1, "messages": [],
         "tools": tools.collect::<Vec<_>>(), "system": texts.collect::<Vec<_>>(),
     });
+    // The body is made here, in a format that is always read.
     Request::read(body.to_string().as_bytes(), None).map(|request| suspects(&request)).unwrap_or_default()
 }
