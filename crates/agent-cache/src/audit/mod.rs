@@ -99,7 +99,6 @@ impl Audit {
         let Found { divergence, shared_bytes, common, expected, lost, miss } =
             self.judged(found, (side, before), &asked, &usage);
         self.sum(&usage, lost, divergence.as_ref());
-        self.weigh(&usage, common.max(expected), &rules);
         let (cost, lost_cost) = self.costs(&usage, lost);
         let is_new = |found: &Divergence| matches!(found.cause, Cause::NewConversation | Cause::Unrelated);
         let first = self.earlier.is_empty() || divergence.as_ref().is_some_and(is_new);
@@ -123,6 +122,7 @@ impl Audit {
             miss,
             suspects: if first { suspects(request) } else { Vec::new() },
         };
+        self.weigh(&row, &rules);
         // A refused request left nothing, and its repaired successor goes on from the one before it.
         if let Ok(outcome) = asked {
             self.remember(request, prefix, &rules, outcome.covered);

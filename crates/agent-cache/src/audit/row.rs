@@ -51,6 +51,21 @@ pub struct Row {
     pub parts: Vec<Part>,
 }
 
+impl Row {
+    /// The same input at best: all that was sent before is read, the rest is written for as long as it was.
+    pub fn ideal(&self) -> Usage {
+        let total = self.usage.total_input();
+        let read = self.shared_tokens.max(self.expected).min(total);
+        let long = self.usage.cache_write_1h.min(total - read);
+        Usage {
+            cache_read: read,
+            cache_write_1h: long,
+            cache_write_5m: total - read - long,
+            ..Usage::default()
+        }
+    }
+}
+
 /// A block with a marker behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 
 use agent_core::Usage;
 
-use super::{Audit, Divergence};
+use super::{Audit, Divergence, Row};
 use crate::CacheRules;
 
 impl Audit {
@@ -17,16 +17,14 @@ impl Audit {
     }
 
     /// Holds what was paid against each token written once and read ever after.
-    pub(super) fn weigh(&mut self, usage: &Usage, known: u64, rules: &CacheRules) {
-        let read = known.min(usage.total_input());
-        let ideal =
-            Usage { cache_read: read, cache_write_5m: usage.total_input() - read, ..Usage::default() };
+    pub(super) fn weigh(&mut self, row: &Row, rules: &CacheRules) {
+        let ideal = row.ideal();
         let cost = |usage: &Usage| match &self.prices {
             Some(prices) => prices.cost(usage),
             None => rules.prices(1.0, 0.0, "").cost(usage),
         };
         let (paid, best) = self.paid;
-        self.paid = (paid + cost(&Usage { output: 0, ..usage.clone() }), best + cost(&ideal));
+        self.paid = (paid + cost(&Usage { output: 0, ..row.usage.clone() }), best + cost(&ideal));
         self.summary.ideal += &ideal;
         self.summary.cost_ratio = (self.paid.1 > 0.0).then(|| self.paid.0 / self.paid.1);
     }

@@ -108,7 +108,7 @@ impl Budget {
         let (mut usage, mut best) = (Usage::default(), Usage::default());
         for row in rows {
             usage += &row.usage;
-            best += &if self.declares(row) { row.usage.clone() } else { ideal(row) };
+            best += &if self.declares(row) { row.usage.clone() } else { row.ideal() };
         }
         let input = |usage: Usage| prices.cost(&Usage { output: 0, ..usage });
         let hit_rate = usage.hit_rate();
@@ -147,14 +147,6 @@ impl Rewrite {
         let at = self.step.is_none_or(|step| step == row.step);
         at && row.divergence.as_ref().is_some_and(|found| found.cause == self.cause)
     }
-}
-
-/// What a request would have cost at best: all that was there before is read, the rest is written for as long as it was.
-fn ideal(row: &Row) -> Usage {
-    let total = row.usage.total_input();
-    let read = row.expected.min(total);
-    let long = row.usage.cache_write_1h.min(total - read);
-    Usage { cache_read: read, cache_write_1h: long, cache_write_5m: total - read - long, ..Usage::default() }
 }
 
 #[cfg(test)]

@@ -83,6 +83,33 @@ fn the_ideal_writes_each_token_once_and_reads_it_ever_after() {
     assert!(ratio > 2.0, "{ratio}");
 }
 
+/// An audit and a budget say the same of the same requests, also of those that are written for an hour.
+#[test]
+fn there_is_one_ideal() {
+    let check = |ttl: &str, systems: &[&str]| {
+        let marked = |(at, system): (usize, &&str)| {
+            let kind = format!(r#"{{"type":"ephemeral","ttl":"{ttl}"}}"#);
+            body(system, &["read"], at).replacen(r#"{"type":"ephemeral"}"#, &kind, 1)
+        };
+        let bodies = systems.iter().enumerate().map(marked);
+        let requests: Vec<Request> =
+            bodies.map(|body| Request::read(body.as_bytes(), None).unwrap()).collect();
+        let simulator = Simulator::new(RuleBook::builtin(), "anthropic");
+        let prices = simulator.rules(&requests[0]).prices(4.0, 20.0, "2026-11-30");
+        let mut audit = Audit::new(simulator, Some(prices.clone()));
+        let rows: Vec<Row> = requests.iter().map(|request| audit.step(request, None, None)).collect();
+        let judged = Budget::default().judge(&rows, &prices);
+        let (audited, judged) = (audit.summary().cost_ratio.unwrap(), judged.cost_ratio.unwrap());
+        assert!((audited - judged).abs() < 1e-9, "{ttl} {systems:?}: {audited} is not {judged}");
+        judged
+    };
+    for ttl in ["5m", "1h"] {
+        let kept = check(ttl, &["", "", "", ""]);
+        assert!((0.98..=1.001).contains(&kept), "{ttl}: {kept}");
+        assert!(check(ttl, &["", "It is 12:00. ", "It is 12:01. ", "It is 12:02. "]) > 2.0);
+    }
+}
+
 #[test]
 fn budgets_are_read_strictly() {
     let check = |json: &str, expect: &str| {
