@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_cache::{Audit, Outcome, Request};
-use agent_core::{Entry, EntryId, Mark, MarkPoint, Rewrite, SystemBlock, Text, Ttl, Usage};
+use agent_core::{Entry, EntryId, Mark, MarkPoint, Rendered, Rewrite, SystemBlock, Text, Ttl, Usage};
 use agent_providers::{Catalog, Dialect};
 use proptest::prelude::*;
 
@@ -36,8 +36,11 @@ fn next() -> impl Strategy<Value = Next> {
     ]
 }
 
+/// Whether the model spoke last: a boundary says nothing, and words to go on are for who has nobody to speak.
 fn is_answered(session: &Session) -> bool {
-    matches!(session.history.entries().last(), Some(Entry::Step(step)) if step.results().is_empty())
+    let pieces = session.history.view().rendered();
+    let last = pieces.filter(|piece| !matches!(piece, Rendered::Continue)).last();
+    matches!(last, Some(Rendered::Entry { entry: Entry::Step(step), .. }) if step.results().is_empty())
 }
 
 /// Appends what happens; whether it rewrote what was sent.
@@ -127,6 +130,16 @@ proptest! {
     #[test]
     fn sessions_never_miss(steps in prop::collection::vec(next(), 1..14), service in 0..SERVICES.len()) {
         play(SERVICES[service], &steps)?;
+    }
+}
+
+#[test]
+fn a_clearing_behind_an_answer_asks_nothing() {
+    let answer = Next::Step { thinks: false, speaks: true, calls: 0 };
+    for service in SERVICES {
+        for boundary in (0..3).flat_map(|kept| [Next::Cleared(kept), Next::Summary(kept)]) {
+            play(service, &[answer.clone(), boundary, answer.clone(), answer.clone()]).unwrap();
+        }
     }
 }
 
