@@ -27,8 +27,9 @@ fn call(breadth: Breadth) -> Call {
         Breadth::Full => "test --workspace --all-features",
         Breadth::Quick => "test --workspace --all-features --lib",
     };
-    // Snapshots are compared, never written; `CI` makes tools that ask questions fail instead.
-    Call::cargo(line).env("INSTA_UPDATE", "no").env("CI", "1")
+    // Snapshots are compared, never written; `CI` makes tools that ask questions fail instead. Properties draw the
+    // same cases each time, so that a commit has one verdict: plain `cargo test` draws new ones.
+    Call::cargo(line).env("INSTA_UPDATE", "no").env("CI", "1").env("PROPTEST_RNG_SEED", "1")
 }
 
 /// What all test binaries together reported.
@@ -87,5 +88,6 @@ mod tests {
     fn quick_selects_libraries_only() {
         assert!(call(Breadth::Quick).to_string().ends_with("--lib"));
         assert!(call(Breadth::Full).to_string().contains("INSTA_UPDATE=no"));
+        assert!(call(Breadth::Quick).to_string().contains("PROPTEST_RNG_SEED="));
     }
 }
