@@ -26,6 +26,7 @@
 //! * growing the history while a [`Draft`] borrows it (`tests/compile_fail/grow_while_drafting.rs`);
 //! * writing a step whose calls are not answered: [`StepRecord::new`] returns a [`PairingError`].
 
+mod accountant;
 mod blob;
 mod body;
 mod cancel;
@@ -49,6 +50,7 @@ mod text;
 mod usage;
 mod view;
 
+pub use accountant::{Accountant, BytesPerToken, TokenCounter};
 pub use blob::BlobHash;
 pub use body::{BLOCK_BYTES, Body, SharedBuffers};
 pub use cancel::Cancel;
@@ -67,10 +69,12 @@ pub use model::{
     Diagnostic, Encoded, Encoder, LanguageModel, ModelEvent, ModelRequest, ModelStream, Origin, Outgoing,
 };
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
-pub use record::{Checkpoint, Commit, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary};
+pub use record::{
+    Checkpoint, Commit, CompactionState, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary,
+};
 pub use response::{Finish, FinishKind, Response, ResponseBuilder};
 pub use settings::{Effort, RequestSettings, ServiceTier, Thinking};
-pub use slots::{ReadExtent, ReadStamp, Slots, Todo, TodoStatus};
+pub use slots::{ReadExtent, ReadStamp, SessionNotes, Slots, Todo, TodoStatus};
 pub use step::{MISSING_RESULT, PairingError, PendingStep, Repair, StepRecord};
 pub use terminal::{ParkKind, TerminalReason};
 pub use text::{BlankText, Text, ceil_boundary, floor_boundary, hex};

@@ -51,6 +51,27 @@ pub struct Checkpoint {
     /// prompt is that old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_ms: Option<i64>,
+    /// What compactions left.
+    #[serde(default, skip_serializing_if = "CompactionState::is_new")]
+    pub compaction: CompactionState,
+}
+
+/// What compactions of a session left for the next one (requirements P8, P11).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record, extended only with serde defaults")]
+pub struct CompactionState {
+    /// How many failed in a row.
+    #[serde(default)]
+    pub failures: u32,
+    /// Tokens of the context right after the last one; 0 before the first.
+    #[serde(default)]
+    pub after: u64,
+}
+
+impl CompactionState {
+    fn is_new(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One atomic write (requirement D1): all of it or nothing.
@@ -80,6 +101,8 @@ pub struct Commit<'a> {
 pub enum JournalRecord {
     /// The model answered; its calls are about to run.
     Response(PendingStep),
+    /// Only these tools may be called in the step at work.
+    Active(std::collections::BTreeSet<String>),
     /// A call is about to run: from here on it may have had its effect.
     Started(crate::CallId),
     /// A call has its result, and this is the shared state after it.

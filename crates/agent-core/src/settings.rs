@@ -53,6 +53,32 @@ pub struct RequestSettings {
     pub extra: Vec<ProviderData>,
 }
 
+impl RequestSettings {
+    /// These settings with each one that `over` gives in its place; `extra` goes behind, so that it is laid over key by
+    /// key.
+    #[must_use]
+    pub fn overlaid(mut self, over: &Self) -> Self {
+        let over = over.clone();
+        self.max_output = over.max_output.or(self.max_output);
+        self.temperature = over.temperature.or(self.temperature);
+        self.top_p = over.top_p.or(self.top_p);
+        self.top_k = over.top_k.or(self.top_k);
+        self.presence_penalty = over.presence_penalty.or(self.presence_penalty);
+        self.frequency_penalty = over.frequency_penalty.or(self.frequency_penalty);
+        self.seed = over.seed.or(self.seed);
+        self.thinking = over.thinking.or(self.thinking);
+        self.effort = over.effort.or(self.effort);
+        if !over.stop_sequences.is_empty() {
+            self.stop_sequences = over.stop_sequences;
+        }
+        self.parallel_tool_calls = over.parallel_tool_calls.or(self.parallel_tool_calls);
+        self.service_tier = over.service_tier.or(self.service_tier);
+        self.fast |= over.fast;
+        self.extra.extend(over.extra);
+        self
+    }
+}
+
 /// How much work a model puts into an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

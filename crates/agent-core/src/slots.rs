@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::EntryId;
+
 /// Session state beside the history. It survives compaction because it is not part of the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "a record of groups, extended only with serde defaults")]
@@ -14,6 +16,20 @@ pub struct Slots {
     /// What was read, by real path relative to the workspace (requirement T10).
     #[serde(default)]
     pub reads: BTreeMap<String, ReadStamp>,
+    /// Rolling notes on the session, the first source of a compaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<SessionNotes>,
+}
+
+/// Rolling notes on a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record of words and a place")]
+pub struct SessionNotes {
+    /// The notes, in Markdown; they may be empty.
+    pub text: String,
+    /// The first entry that they do not cover; `None` while that is not known.
+    #[serde(default)]
+    pub covers_to: Option<EntryId>,
 }
 
 /// One item of the todo list.

@@ -1,6 +1,6 @@
 //! The history as a model sees it: borrowed, with the newest boundaries applied.
 
-use crate::history::Rewrite;
+use crate::history::{Boundary, Rewrite};
 use crate::{AssistantPart, Entry, EntryId, History, Note, StepRecord, Text, ToolResult, UserMessage};
 
 /// A borrowed view of a history. It lends; it cannot change or take out anything
@@ -8,6 +8,8 @@ use crate::{AssistantPart, Entry, EntryId, History, Note, StepRecord, Text, Tool
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryView<'h> {
     history: &'h History,
+    /// A boundary that the log does not have.
+    trial: Option<&'h Rewrite>,
 }
 
 /// One piece of the view: what a codec encodes and remembers under `(id, trim)`.
@@ -30,7 +32,7 @@ pub enum Rendered<'h> {
         /// The summary.
         text: &'h Text,
     },
-    /// Words that let a conversation go on when nothing was kept after a summary, or it ends with the model.
+    /// Words that let a conversation go on where a summary was made and nothing was kept, or the model spoke last.
     Continue,
 }
 
@@ -67,7 +69,13 @@ pub const CONTINUE: &str = "Continue.";
 
 impl<'h> HistoryView<'h> {
     pub(crate) fn new(history: &'h History) -> Self {
-        Self { history }
+        Self { history, trial: None }
+    }
+
+    /// The view as it would be if this boundary were appended now.
+    #[must_use]
+    pub fn with(self, rewrite: &'h Rewrite) -> Self {
+        Self { trial: Some(rewrite), ..self }
     }
 
     /// The log itself, with what boundaries cover.
@@ -77,34 +85,59 @@ impl<'h> HistoryView<'h> {
 
     /// What the model sees, piece by piece (requirement M3): the newest summary and what it keeps, with the
     /// newest clearing applied; without boundaries, every entry.
+    ///
+    /// Words to go on stand where a summary was made and the model would have spoken last, if the model was then asked:
+    /// they stay there for good, as the bytes before them do.
     pub fn rendered(self) -> impl Iterator<Item = Rendered<'h>> {
-        let (summary, cleared) = self.history.boundaries();
+        let (summary, cleared) = self.boundaries();
         let clear = match cleared {
             Some((_, Rewrite::Cleared { results_to, keep_bytes })) => Some((*results_to, *keep_bytes)),
             _ => None,
         };
-        let (head, from, stripped_before) = match summary {
+        let (head, at, from, strips) = match summary {
             Some((id, Rewrite::Summary { text, kept_from, strip_reasoning })) => {
-                let stripped_before = if *strip_reasoning { id } else { EntryId::at(0) };
-                (Some(Rendered::Summary { id, text }), *kept_from, stripped_before)
+                (Some(Rendered::Summary { id, text }), id, *kept_from, *strip_reasoning)
             }
-            _ => (None, EntryId::at(0), EntryId::at(0)),
+            _ => (None, EntryId::at(0), EntryId::at(0), false),
         };
-        let kept = self.entries().iter().enumerate().skip(from.position());
-        let kept = kept.filter(|(_, entry)| !matches!(entry, Entry::Boundary(_)));
-        let ends_open = kept.clone().next_back().is_some_and(|(_, entry)| !ends_with_assistant(entry));
-        let tail = (head.is_some() && !ends_open).then_some(Rendered::Continue);
-        let kept = kept.map(move |(position, entry)| {
+        let shown = move |(position, entry): (usize, &'h Entry)| {
             let id = EntryId::at(position);
             // A trim that changes nothing is not asked for, so that the bytes already encoded are used.
             let is_step = matches!(entry, Entry::Step(_));
             let trim = Trim {
                 clip_results: clear.filter(|(to, _)| is_step && id < *to).map(|(_, keep)| keep),
-                strip_reasoning: is_step && id < stripped_before,
+                strip_reasoning: is_step && strips && id < at,
             };
             Rendered::Entry { id, entry, trim }
-        });
-        head.into_iter().chain(kept).chain(tail)
+        };
+        // Without a summary nothing lies before one, and nothing is asked for.
+        let (before, after) = (self.range(from, at), self.range(at, EntryId::at(self.entries().len())));
+        let ends_open = before.clone().next_back().is_some_and(|(_, entry)| !ends_with_assistant(entry));
+        let is_asked = after.clone().next().is_none_or(|(_, entry)| matches!(entry, Entry::Step(_)));
+        let goes_on = (head.is_some() && !ends_open && is_asked).then_some(Rendered::Continue);
+        head.into_iter().chain(before.map(shown)).chain(goes_on).chain(after.map(shown))
+    }
+
+    /// Entries with their positions, boundaries left out.
+    fn range(
+        self,
+        from: EntryId,
+        to: EntryId,
+    ) -> impl DoubleEndedIterator<Item = (usize, &'h Entry)> + Clone {
+        let entries = self.entries().get(from.position()..to.position()).unwrap_or_default();
+        let numbered = entries.iter().enumerate().map(move |(at, entry)| (from.position() + at, entry));
+        numbered.filter(|(_, entry)| !matches!(entry, Entry::Boundary(_)))
+    }
+
+    /// The newest summary and the newest clearing, the one on trial included.
+    fn boundaries(self) -> (Option<Boundary<'h>>, Option<Boundary<'h>>) {
+        let (summary, cleared) = self.history.boundaries();
+        let end = EntryId::at(self.entries().len());
+        match self.trial {
+            Some(trial @ Rewrite::Summary { .. }) => (Some((end, trial)), cleared),
+            Some(trial @ Rewrite::Cleared { .. }) => (summary, Some((end, trial))),
+            None => (summary, cleared),
+        }
     }
 
     /// What the model sees, message by message.
@@ -207,6 +240,10 @@ mod tests {
         check(vec![user(0), step(1), user(2), summary(2)], "sum2 2");
         check(vec![user(0), step(1), summary(2)], "sum2 .");
         check(vec![user(0), said(1), summary(1)], "sum1 1 .");
+        check(vec![user(0), said(1), summary(1), step(3)], "sum1 1 . 3");
+        check(vec![user(0), said(1), summary(1), step(3), said(4)], "sum1 1 . 3 4");
+        check(vec![user(0), said(1), summary(1), user(3), said(4)], "sum1 1 3 4");
+        check(vec![user(0), step(1), summary(2), cleared(2), step(4)], "sum2 . 4");
         check(vec![user(0), step(1), summary(1), step(3), summary(3), user(5)], "sum3 3 5");
         check(vec![user(0), step(1), step(2), cleared(2)], "0 1/ 2");
         check(vec![user(0), step(1), step(2), cleared(2), summary(1)], "sum1 1/ 2");

@@ -1,0 +1,54 @@
+//! What a stage must not return.
+
+use agent_core::HistoryError;
+
+/// A stage or a tier that asked for what cannot be. It is a fault of the program, so the turn fails with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrepareError {
+    /// A tool that the session does not have.
+    #[error("stage {stage:?} names the tool {tool:?}, which the session does not have; it has {known}")]
+    UnknownTool {
+        /// The stage.
+        stage: &'static str,
+        /// The name it gave.
+        tool: String,
+        /// The tools there are, joined with commas.
+        known: String,
+    },
+    /// A list of tools that leaves none.
+    #[error(
+        "stage {stage:?} leaves no tool active; leave `active_tools` out, or set `tool_choice` to none for a step without tools"
+    )]
+    NoTools {
+        /// The stage.
+        stage: &'static str,
+    },
+    /// A tool is forced that is not active.
+    #[error(
+        "stage {stage:?} forces the tool {tool:?}, which is not active in this step; activate it as well"
+    )]
+    ForcedInactive {
+        /// The stage.
+        stage: &'static str,
+        /// The tool.
+        tool: String,
+    },
+    /// A stage that asks again and again.
+    #[error("stage {stage:?} asked {asks} times in one step; go on with what was answered, or pass")]
+    AsksForEver {
+        /// The stage.
+        stage: &'static str,
+        /// How often.
+        asks: u32,
+    },
+    /// A rewrite that the history refuses.
+    #[error("tier {tier:?} gave a boundary that the history refuses: {cause}")]
+    Rewrite {
+        /// The tier.
+        tier: &'static str,
+        /// What the history said.
+        #[source]
+        cause: HistoryError,
+    },
+}

@@ -1,0 +1,58 @@
+//! prepareStep: what one step's request is made of, decided by stages that only look.
+//!
+//! Depend on this crate to write a stage or a tier of compaction of your own, or to run the pipeline in a driver of your
+//! own: everything here is synchronous and does no I/O.
+//!
+//! **This crate knows** the [`Pipeline`] and its stages (reminders, narrowing, forcing, model switch), the thresholds
+//! of a context window, and compaction as one [`Cascade`] of tiers from cheap to dear.
+//!
+//! **It never knows** how a model is called: who needs words from one returns an [`Ask`] and is called again with the
+//! [`Answer`].
+//!
+//! A stage is a type with one function. It returns what it changes, and what it does not name stays as it is:
+//!
+//! ```
+//! use agent_core::{Note, NoteKind, Text};
+//! use agent_prepare::{Overrides, Pipeline, Stage, StageCx, Verdict};
+//!
+//! /// Asks for an end when the turn grows long.
+//! #[derive(Debug)]
+//! struct WindUp;
+//!
+//! impl Stage for WindUp {
+//!     fn name(&self) -> &'static str {
+//!         "wind_up"
+//!     }
+//!
+//!     fn run(&self, cx: &StageCx<'_>) -> Verdict {
+//!         if cx.step.number() < 30 {
+//!             return Verdict::unchanged();
+//!         }
+//!         Verdict::Pass(Overrides::default().remind("Finish what you are at, and report."))
+//!     }
+//! }
+//!
+//! let pipeline = Pipeline::standard().then(WindUp);
+//! assert_eq!(pipeline.names().collect::<Vec<_>>(), ["wind_up"]);
+//! ```
+
+mod ask;
+mod compact;
+mod context;
+mod error;
+mod overrides;
+mod pipeline;
+mod stage;
+mod thresholds;
+
+pub use ask::{Answer, Ask, AskFailure, Way};
+pub use compact::{
+    Cascade, Cause, Clear, CompactCx, Compacted, Compacting, Move, Notes, Shrink, Summarise, Tier, TierCx,
+    TierVerdict,
+};
+pub use context::Context;
+pub use error::PrepareError;
+pub use overrides::Overrides;
+pub use pipeline::{Need, Pipeline, Prepared, Preparing, StepCx};
+pub use stage::{Stage, StageCx, Synthesised, Verdict};
+pub use thresholds::{ContextState, Level, Thresholds};
