@@ -34,6 +34,11 @@ impl Context {
         self.0.get(&TypeId::of::<T>()).and_then(|(_, value)| value.downcast_ref())
     }
 
+    /// Whether there is no value in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// This context with the values of another one laid over it.
     #[must_use]
     pub fn merged(mut self, over: &Self) -> Self {
@@ -45,5 +50,24 @@ impl Context {
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.values().map(|(name, _)| name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_values_stand_in_place_of_earlier_ones_of_their_type() {
+        let first = Context::default().with(1_u8).with("harbour");
+        let merged = first.clone().merged(&Context::default().with(2_u8).with(3_u16));
+        assert_eq!((merged.get::<u8>(), merged.get::<u16>()), (Some(&2), Some(&3)));
+        assert_eq!((merged.get::<&str>(), first.get::<u8>()), (Some(&"harbour"), Some(&1)));
+        assert!(Context::default().is_empty() && !first.is_empty());
+    }
+
+    #[test]
+    fn types_are_shown_and_values_are_not() {
+        assert_eq!(format!("{:?}", Context::default().with("a secret")), r#"["&str"]"#);
     }
 }

@@ -26,13 +26,27 @@ pub enum PrepareError {
     },
     /// A tool is forced that is not active.
     #[error(
-        "stage {stage:?} forces the tool {tool:?}, which is not active in this step; activate it as well"
+        "after stage {stage:?} the tool {tool:?} is chosen for this step and not active in it; activate it as well"
     )]
     ForcedInactive {
-        /// The stage.
+        /// The last stage that said something of tools.
         stage: &'static str,
         /// The tool.
         tool: String,
+    },
+    /// A tool is needed that the step's model does not have, because another provider runs it.
+    #[error(
+        "after stage {stage:?} the step needs the tool {tool:?}, which only {provider} runs, but its model is {model}; choose another tool as well, or keep the model"
+    )]
+    ForeignTool {
+        /// The last stage that said something of tools or of the model.
+        stage: &'static str,
+        /// The tool.
+        tool: String,
+        /// Who runs it.
+        provider: String,
+        /// The model of the step.
+        model: String,
     },
     /// A stage that asks again and again.
     #[error("stage {stage:?} asked {asks} times in one step; go on with what was answered, or pass")]

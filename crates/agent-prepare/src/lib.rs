@@ -12,7 +12,6 @@
 //! A stage is a type with one function. It returns what it changes, and what it does not name stays as it is:
 //!
 //! ```
-//! use agent_core::{Note, NoteKind, Text};
 //! use agent_prepare::{Overrides, Pipeline, Stage, StageCx, Verdict};
 //!
 //! /// Asks for an end when the turn grows long.
@@ -42,8 +41,11 @@ mod context;
 mod error;
 mod overrides;
 mod pipeline;
+mod prepared;
+mod scene;
 mod stage;
 mod thresholds;
+mod words;
 
 pub use ask::{Answer, Ask, AskFailure, Way};
 pub use compact::{
@@ -53,6 +55,12 @@ pub use compact::{
 pub use context::Context;
 pub use error::PrepareError;
 pub use overrides::Overrides;
-pub use pipeline::{Need, Pipeline, Prepared, Preparing, StepCx};
-pub use stage::{Stage, StageCx, Synthesised, Verdict};
+pub use pipeline::{Need, Pipeline, Preparing, StepCx};
+pub use prepared::Prepared;
+pub use scene::Scene;
+pub use stage::{
+    ActiveReminders, ActiveTools, Choose, ClearToolUses, FnStage, ForceWhileTodos, Narrow, Reminders,
+    ServerCompaction, ServerEdits, Stage, StageCx, SwitchModel, Synthesised, Verdict, stage_fn,
+};
 pub use thresholds::{ContextState, Level, Thresholds};
+pub use words::DIRECTIVE;

@@ -1,19 +1,19 @@
 //! The pipeline: stages one after the other, each seeing what those before it changed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_core::{
-    Cancel, EntryId, HistoryView, LanguageModel, ModelProfile, Note, RequestSettings, Slots, StepNo,
-    SystemBlock, Text, ToolCard, ToolChoice,
-};
+use agent_core::{Cancel, EntryId, HistoryView, ModelProfile, Slots, StepNo, ToolCard};
 
+use crate::prepared::{check, prepared};
 use crate::{
-    Answer, Ask, Cascade, Context, ContextState, Overrides, PrepareError, Stage, StageCx, Synthesised,
-    Verdict,
+    Answer, Ask, Cascade, Context, ContextState, Overrides, PrepareError, Prepared, Stage, StageCx,
+    Synthesised, Verdict,
 };
 
 /// Compaction and the stages of an agent (requirement P2). Cloning shares them.
+///
+/// Stages run in the order they were added, and each sees what those before it changed. Put a stage that chooses the model
+/// first, because others look at what the model can do.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     cascade: Cascade,
@@ -53,6 +53,10 @@ pub struct Preparing {
     asks: u32,
     so_far: Overrides,
     answer: Option<Answer>,
+    /// The shared context, once a stage added to it.
+    context: Option<Context>,
+    /// The last stage that spoke of tools or of the model: the one to name when they do not fit.
+    spoke: &'static str,
 }
 
 /// What the driver does next.
@@ -73,28 +77,14 @@ pub enum Need {
     Ready(Prepared),
 }
 
-/// What one step's request is made of, beside the conversation.
-#[derive(Debug, Clone, Default)]
-#[expect(clippy::exhaustive_structs, reason = "a record read by drivers")]
-pub struct Prepared {
-    /// Another model than the call's.
-    pub model: Option<Arc<dyn LanguageModel>>,
-    /// Another system prompt than the session's.
-    pub system: Option<Vec<SystemBlock>>,
-    /// Whether and which tool must be called; it carries the narrowing where the model can be told so.
-    pub tool_choice: ToolChoice,
-    /// The tools that may be called; all without it. A call of another one is answered with an error.
-    pub active: Option<BTreeSet<String>>,
-    /// Whether inactive tools are left out of the request.
-    pub narrow_on_wire: bool,
-    /// Settings to lay over those of the call; see [`Overrides::settings`].
-    pub settings: RequestSettings,
-    /// The shared context as the stages left it.
-    pub context: Context,
-    /// Words for this step only.
-    pub ephemeral: Vec<Text>,
-    /// Notes to append to the history before the request.
-    pub append: Vec<Note>,
+impl Need {
+    /// The step, when it is prepared.
+    pub fn ready(self) -> Option<Prepared> {
+        match self {
+            Self::Ready(prepared) => Some(prepared),
+            Self::Ask { .. } | Self::Finish(_) => None,
+        }
+    }
 }
 
 impl Default for Pipeline {
@@ -161,13 +151,26 @@ impl Preparing {
                     return Ok(Need::Ask { stage: stage.name(), ask });
                 }
                 Verdict::Pass(changes) => {
-                    self.so_far.lay(changes);
-                    check(stage.name(), &self.so_far, cx.tools)?;
-                    (self.at, self.asks) = (self.at + 1, 0);
+                    check(stage.name(), &changes, cx.tools)?;
+                    self.take(changes, stage.name(), cx);
                 }
             }
         }
-        Ok(Need::Ready(prepared(&self.so_far, cx)))
+        let context = self.context.as_ref().unwrap_or(cx.context).clone();
+        Ok(Need::Ready(prepared(self.so_far.clone(), cx, context, self.spoke)?))
+    }
+
+    /// Lays the changes of a stage over those before, and goes to the next one.
+    fn take(&mut self, changes: Overrides, stage: &'static str, cx: &StepCx<'_>) {
+        if changes.model.is_some() || changes.tool_choice.is_some() || changes.active_tools.is_some() {
+            self.spoke = stage;
+        }
+        let adds_context = !changes.context.is_empty();
+        self.so_far.lay(changes);
+        if adds_context {
+            self.context = Some(cx.context.clone().merged(&self.so_far.context));
+        }
+        (self.at, self.asks) = (self.at + 1, 0);
     }
 
     fn stage_cx<'a>(&'a self, cx: &StepCx<'a>, answer: Option<&'a Answer>) -> StageCx<'a> {
@@ -178,68 +181,11 @@ impl Preparing {
             history: cx.history,
             tools: cx.tools,
             slots: cx.slots,
-            context: cx.context,
+            context: self.context.as_ref().unwrap_or(cx.context),
             tokens: cx.tokens,
             cancel: cx.cancel,
             so_far: &self.so_far,
             answer,
         }
-    }
-}
-
-/// Holds the changes so far against the session's tools.
-fn check(stage: &'static str, changes: &Overrides, tools: &[ToolCard]) -> Result<(), PrepareError> {
-    let has = |name: &str| tools.iter().any(|card| card.name() == name);
-    let unknown = |tool: &str| {
-        let known = tools.iter().map(ToolCard::name).collect::<Vec<_>>().join(", ");
-        PrepareError::UnknownTool { stage, tool: tool.to_owned(), known }
-    };
-    let active = changes.active_tools.as_deref();
-    if active.is_some_and(<[String]>::is_empty) {
-        return Err(PrepareError::NoTools { stage });
-    }
-    let named = match &changes.tool_choice {
-        Some(ToolChoice::Tool(tool)) => std::slice::from_ref(tool),
-        Some(ToolChoice::Allowed { tools, .. }) => tools.as_slice(),
-        Some(ToolChoice::Auto | ToolChoice::Required | ToolChoice::None | _) | None => &[],
-    };
-    if let Some(tool) = active.unwrap_or_default().iter().chain(named).find(|tool| !has(tool)) {
-        return Err(unknown(tool));
-    }
-    let inactive = |tool: &&String| active.is_some_and(|active| !active.contains(tool));
-    match named.iter().find(inactive) {
-        Some(tool) => Err(PrepareError::ForcedInactive { stage, tool: tool.clone() }),
-        None => Ok(()),
-    }
-}
-
-fn prepared(changes: &Overrides, cx: &StepCx<'_>) -> Prepared {
-    let changes = changes.clone();
-    let model = changes.model.as_ref().map_or(cx.model, |model| model.profile());
-    let narrow_on_wire = changes.narrow_on_wire.unwrap_or(false);
-    let mut tool_choice = changes.tool_choice.unwrap_or_default();
-    let active: Option<BTreeSet<String>> = changes.active_tools.map(|names| names.into_iter().collect());
-    if let Some(names) = active.as_ref().filter(|_| model.allowed_tools && !narrow_on_wire) {
-        let required = match tool_choice {
-            ToolChoice::Auto => Some(false),
-            ToolChoice::Required => Some(true),
-            ToolChoice::None | ToolChoice::Tool(_) | ToolChoice::Allowed { .. } | _ => None,
-        };
-        if let Some(required) = required {
-            // In the order of the list of tools, so that the same narrowing gives the same bytes.
-            let listed = cx.tools.iter().map(ToolCard::name).filter(|name| names.contains(*name));
-            tool_choice = ToolChoice::Allowed { tools: listed.map(str::to_owned).collect(), required };
-        }
-    }
-    Prepared {
-        model: changes.model,
-        system: changes.system,
-        tool_choice,
-        active,
-        narrow_on_wire,
-        settings: changes.settings,
-        context: cx.context.clone().merged(&changes.context),
-        ephemeral: changes.ephemeral,
-        append: changes.append,
     }
 }

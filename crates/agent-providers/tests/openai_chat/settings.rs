@@ -205,6 +205,19 @@ fn further_fields_are_laid_over_ours() {
     );
 }
 
+/// What a step adds to the options of its call is merged into them, key by key, whatever format they are written in.
+#[test]
+fn options_of_a_step_are_laid_over_those_of_the_call() {
+    let options = |json| RequestSettings { extra: vec![data("openrouter", json)], ..Default::default() };
+    let call = options(r#"{"provider":{"order":["a"],"sort":"price"},"user":"u"}"#);
+    let step = options(r#"{"provider":{"order":["b"]},"route":"fallback"}"#);
+    check(
+        &with("openrouter", call.overlaid(&step)),
+        r#","provider":{"order":["b"],"sort":"price"},"user":"u","route":"fallback""#,
+        &[],
+    );
+}
+
 #[test]
 fn a_user_may_correct_every_quirk() {
     let quirks =

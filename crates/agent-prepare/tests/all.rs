@@ -1,0 +1,4 @@
+//! Pipelines as a driver runs them.
+
+#[cfg(test)]
+mod pipeline;
