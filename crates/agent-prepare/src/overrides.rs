@@ -63,7 +63,7 @@ pub struct Overrides {
     /// ```
     pub model: Option<Arc<dyn LanguageModel>>,
     /// Another system prompt for this step. The provider reads everything anew, and where thinking is bound to its prefix
-    /// it refuses what it thought before; [`Self::ephemeral`] words cost neither.
+    /// it may refuse what it thought before, of which a diagnostic warns; [`Self::ephemeral`] words cost neither.
     ///
     /// ```
     /// # use agent_core::{ModelProfile, SystemBlock};
@@ -127,7 +127,7 @@ pub struct Overrides {
     /// ```
     pub active_tools: Option<Vec<String>>,
     /// Whether inactive tools are left out of the request. That makes the provider read everything anew each time the
-    /// list changes.
+    /// list changes. Where thinking is bound to the list, it is left whole.
     ///
     /// ```
     /// # use agent_core::{ModelProfile, RawJson, ToolCard, ToolChoice};

@@ -68,15 +68,14 @@ pub(crate) fn prepared(
     stage: &'static str,
 ) -> Result<Prepared, PrepareError> {
     let model = changes.model.as_ref().map_or(cx.model, |model| model.profile());
-    let narrow_on_wire = changes.narrow_on_wire.unwrap_or(false);
+    let (narrow_on_wire, mut diagnostics) = bound(&changes, model);
     let wanted = changes.tool_choice.unwrap_or_default();
     let active = active(changes.active_tools, &wanted, Target { stage, model, tools: cx.tools })?;
     let (tool_choice, asked) = told(wanted, active.as_ref(), (model, cx.tools), narrow_on_wire);
     let mut words = changes.ephemeral;
-    let mut diagnostics = Vec::new();
     for Asked { in_words, instead_of } in asked {
         words.extend(Text::new(in_words));
-        diagnostics.extend(instead_of.map(|why| Diagnostic { what: "tool_choice".to_owned(), why }));
+        diagnostics.extend(instead_of.map(|why| diagnostic("tool_choice", why)));
     }
     let mut append = changes.append;
     let ephemeral = match say(&words, model, cx.history) {
@@ -99,6 +98,23 @@ pub(crate) fn prepared(
         append,
         diagnostics,
     })
+}
+
+/// Whether inactive tools are left out of the request, and what to say of changes to the prefix that thinking is bound to.
+fn bound(changes: &Overrides, model: &ModelProfile) -> (bool, Vec<Diagnostic>) {
+    let narrows = changes.narrow_on_wire.unwrap_or(false);
+    if !model.binds_thinking_to_prefix {
+        return (narrows, Vec::new());
+    }
+    let binds = format!("{} binds its thinking to the system prompt and the list of tools", model.model);
+    let narrowed = narrows.then(|| diagnostic("narrow_on_wire", format!("{binds}; the list was left whole")));
+    let why = format!("{binds}; another prompt was sent, and what it thought before may be refused");
+    let system = changes.system.is_some().then(|| diagnostic("system", why));
+    (false, narrowed.into_iter().chain(system).collect())
+}
+
+fn diagnostic(what: &str, why: String) -> Diagnostic {
+    Diagnostic { what: what.to_owned(), why }
 }
 
 /// What a choice must fit.

@@ -79,7 +79,7 @@ const MOST_BACK: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{AssistantPart, EntryId, History, Response, StepRecord, UserMessage};
+    use agent_core::{AssistantPart, EntryId, History, RawJson, Response, StepRecord, UserMessage};
 
     use super::*;
 
@@ -142,7 +142,10 @@ mod tests {
             let text = Text::new("They sailed.").unwrap();
             Entry::Boundary(Rewrite::Summary { text, kept_from: EntryId::at(0), strip_reasoning: false })
         };
-        let cleared = || Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(0), keep_bytes: 9 });
+        let cleared = || {
+            let boundary = RawJson::parse(r#"{"boundary":{"cleared":{"results_to":0,"keep_bytes":9}}}"#);
+            boundary.unwrap().to::<Entry>().unwrap()
+        };
         check(&["a"], vec![], true);
         check(&[], vec![user("Go."), kept(&["a"])], false);
         check(&["a"], vec![user("Go."), kept(&["a"])], false);

@@ -67,7 +67,8 @@ impl Narrow {
         Self { rule: Rule::new(rule), on_wire: false }
     }
 
-    /// Leaves the other tools out of the request. The provider reads everything anew whenever the list changes.
+    /// Leaves the other tools out of the request. The provider reads everything anew whenever the list changes; where
+    /// thinking is bound to it, it is left whole all the same.
     #[must_use]
     pub fn on_wire(self) -> Self {
         Self { on_wire: true, ..self }

@@ -165,6 +165,29 @@ fn a_choice_is_put_as_the_model_takes_it() {
     check("fa", Required, Some(&["bash", "grep", "read_file"]), (&Required, "", 0));
 }
 
+/// Where thinking is bound to what comes first, that is left alone where it can be.
+#[test]
+fn a_bound_prefix_is_left_alone() {
+    let system = Some(agent_core::SystemBlock::new("Be terse.").into_iter().collect());
+    let terse = Overrides { system, ..Overrides::default() };
+    let pipeline = Pipeline::standard()
+        .then(Narrow::to(["grep"]).on_wire())
+        .then(stage_fn("terse", move |_| terse.clone().into()));
+    let free = prepare(&scene("fa"), &pipeline);
+    assert_eq!(
+        (free.narrow_on_wire, &free.tool_choice, free.diagnostics.len()),
+        (true, &ToolChoice::Auto, 0)
+    );
+    let bound = prepare(&scene("fab"), &pipeline);
+    let grep = ToolChoice::Allowed { tools: vec!["grep".into()], required: false };
+    assert_eq!((bound.narrow_on_wire, &bound.tool_choice), (false, &grep));
+    let told = bound.diagnostics.iter().map(|told| format!("{}: {}", told.what, told.why));
+    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @"
+    narrow_on_wire: pilot binds its thinking to the system prompt and the list of tools; the list was left whole
+    system: pilot binds its thinking to the system prompt and the list of tools; another prompt was sent, and what it thought before may be refused
+    ");
+}
+
 #[test]
 fn what_is_not_allowed_is_not_active() {
     let allowed = ToolChoice::Allowed { tools: vec!["bash".into()], required: false };
