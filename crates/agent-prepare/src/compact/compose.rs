@@ -52,7 +52,9 @@ fn composed(cx: &TierCx<'_>, words: &str, kept_from: EntryId) -> Text {
     text.push_str(CLOSE);
     let (calls, left_out) = evidence(cx, kept_from, room.evidence);
     if !calls.is_empty() {
-        text.push_str("\nCalls that are finished. Their effects stand; do not repeat them");
+        text.push_str(
+            "\nCalls that are finished, with what came of them. What succeeded stands; do not do it again",
+        );
         if left_out > 0 {
             text.push_str(&format!(" ({left_out} older ones are not listed)"));
         }

@@ -186,7 +186,7 @@ impl Compacting {
         let more: u64 = notes.iter().map(|note| cx.accountant.text(note.text.as_str())).sum();
         let (before, used) = (tokens.used, tokens.used);
         let after = super::target::after(cx.accountant, cx.history, used, &rewrite).saturating_add(more);
-        if after.saturating_add(before / SLACK) > before {
+        if after.saturating_add((before / SLACK).max(1)) > before {
             let why = format!("it would leave {after} of {before} tokens, which is no progress");
             return self.failed(tier, why);
         }

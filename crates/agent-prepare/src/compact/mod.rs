@@ -16,6 +16,8 @@ mod transcript;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tier_tests;
+#[cfg(test)]
 mod world;
 
 use std::fmt;

@@ -10,7 +10,7 @@ use super::{Tier, TierCx, TierVerdict};
 /// when they are blank, when it is not known up to where they go, when a summary covers more than they do, or when what
 /// they do not cover is too much.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "it has nothing to choose")]
 pub struct Notes;
 
 impl Tier for Notes {

@@ -24,9 +24,9 @@ impl Tier for Shrink {
         let blocking = cx.tokens.thresholds.blocking;
         let good_enough = match cx.cause {
             // By how much the request was too long is not known.
-            Cause::Overflow => cx.tokens.used.saturating_sub(1).min(blocking.saturating_sub(1)),
+            Cause::Overflow => blocking - 1,
             Cause::First | Cause::Continuation | Cause::Manual if cx.tokens.level() == Level::Blocked => {
-                blocking.saturating_sub(1)
+                blocking - 1
             }
             Cause::First | Cause::Continuation | Cause::Manual => return TierVerdict::Pass,
         };
@@ -39,6 +39,8 @@ impl Tier for Shrink {
         let [.., least] = &offers;
         let fits = offers.iter().find(|(after, _)| *after <= cx.target);
         let chosen = fits.or((least.0 <= good_enough).then_some(least));
+        // Where no result is long, clipping them changes nothing.
+        let chosen = chosen.filter(|(after, _)| *after < cx.tokens.used);
         chosen.map_or(TierVerdict::Pass, |(_, rewrite)| TierVerdict::Rewrite(rewrite.clone()))
     }
 }

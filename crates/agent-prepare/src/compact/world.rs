@@ -57,6 +57,9 @@ impl World {
 
     /// With a system prompt of so many tokens.
     pub(super) fn fixed(mut self, tokens: u64) -> Self {
+        if tokens == 0 {
+            return self;
+        }
         self.accountant.set_fixed(&[SystemBlock::new("f".repeat(tokens as usize * 4)).unwrap()], &[]);
         self
     }
@@ -165,7 +168,7 @@ impl World {
     pub(super) fn summary(&self) -> &str {
         let texts = self.history.entries().iter().rev().filter_map(|entry| match entry {
             Entry::Boundary(Rewrite::Summary { text, .. }) => Some(text.as_str()),
-            _ => None,
+            Entry::Boundary(_) | Entry::User(_) | Entry::Step(_) | Entry::Note(_) => None,
         });
         texts.into_iter().next().expect("a summary")
     }
