@@ -194,7 +194,11 @@ mod tests {
         let answered = planner.ends.answered().map(|end| end.entry);
         assert_eq!(answered, Some(EntryId::at(0)));
         history
-            .push(Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(1), keep_bytes: 9 }))
+            .push(Entry::Boundary(Rewrite::Cleared {
+                results_to: EntryId::at(1),
+                keep_bytes: 9,
+                strip_reasoning: false,
+            }))
             .unwrap();
         planner.plan(&PROFILE, OPENING, history.view());
         assert_eq!(planner.ends.answered(), None);

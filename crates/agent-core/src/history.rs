@@ -88,6 +88,9 @@ pub enum Rewrite {
         results_to: EntryId,
         /// Bytes kept of each clipped result.
         keep_bytes: usize,
+        /// Whether the steps before the boundary lose their reasoning (thinking bound to bytes that are clipped).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        strip_reasoning: bool,
     },
 }
 

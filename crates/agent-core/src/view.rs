@@ -90,9 +90,11 @@ impl<'h> HistoryView<'h> {
     /// they stay there for good, as the bytes before them do.
     pub fn rendered(self) -> impl Iterator<Item = Rendered<'h>> {
         let (summary, cleared) = self.boundaries();
-        let clear = match cleared {
-            Some((_, Rewrite::Cleared { results_to, keep_bytes })) => Some((*results_to, *keep_bytes)),
-            _ => None,
+        let (clear, cleared_at) = match cleared {
+            Some((id, Rewrite::Cleared { results_to, keep_bytes, strip_reasoning })) => {
+                (Some((*results_to, *keep_bytes)), strip_reasoning.then_some(id))
+            }
+            _ => (None, None),
         };
         let (head, at, from, strips) = match summary {
             Some((id, Rewrite::Summary { text, kept_from, strip_reasoning })) => {
@@ -106,7 +108,7 @@ impl<'h> HistoryView<'h> {
             let is_step = matches!(entry, Entry::Step(_));
             let trim = Trim {
                 clip_results: clear.filter(|(to, _)| is_step && id < *to).map(|(_, keep)| keep),
-                strip_reasoning: is_step && strips && id < at,
+                strip_reasoning: is_step && ((strips && id < at) || cleared_at.is_some_and(|at| id < at)),
             };
             Rendered::Entry { id, entry, trim }
         };
@@ -206,7 +208,11 @@ mod tests {
     }
 
     fn cleared(results_to: usize) -> Entry {
-        Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(results_to), keep_bytes: 1000 })
+        Entry::Boundary(Rewrite::Cleared {
+            results_to: EntryId::at(results_to),
+            keep_bytes: 1000,
+            strip_reasoning: false,
+        })
     }
 
     fn history(entries: Vec<Entry>) -> History {
@@ -248,6 +254,24 @@ mod tests {
         check(vec![user(0), step(1), step(2), cleared(2)], "0 1/ 2");
         check(vec![user(0), step(1), step(2), cleared(2), summary(1)], "sum1 1/ 2");
         check(vec![user(0), step(1), step(2), summary(1), cleared(2)], "sum1 1/ 2");
+    }
+
+    #[test]
+    fn a_clearing_may_strip_the_reasoning_before_it() {
+        let check = |strip_reasoning: bool, expect: &[bool]| {
+            let cleared = Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 9, strip_reasoning };
+            let log = history(vec![user(0), step(1), step(2), Entry::Boundary(cleared), step(4)]);
+            let stripped = log.view().rendered().filter_map(|piece| match piece {
+                Rendered::Entry { entry: Entry::Step(_), trim, .. } => Some(trim.strip_reasoning),
+                Rendered::Entry { .. } | Rendered::Summary { .. } | Rendered::Continue => None,
+            });
+            assert_eq!(stripped.collect::<Vec<_>>(), expect);
+        };
+        check(false, &[false, false, false]);
+        check(true, &[true, true, false]);
+        let old = r#"{"cleared":{"results_to":2,"keep_bytes":9}}"#;
+        let read: Rewrite = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), old, "what was stored before stays the same bytes");
     }
 
     #[test]

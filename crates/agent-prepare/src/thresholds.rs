@@ -10,7 +10,8 @@ pub struct Thresholds {
     pub window: u64,
     /// People are warned.
     pub warning: u64,
-    /// People are warned loudly.
+    /// People are warned loudly. By the usual formulas it is where the warning is; it is a line of its own for those who
+    /// show it.
     pub error: u64,
     /// Compaction begins.
     pub autocompact: u64,
@@ -54,6 +55,15 @@ impl Thresholds {
     ///
     /// The formulas are the usual ones for large windows, each distance capped at a share of the window, so that small
     /// windows work as well.
+    ///
+    /// ```
+    /// use agent_core::ModelProfile;
+    /// use agent_prepare::Thresholds;
+    ///
+    /// let small = ModelProfile { context_window: 12_000, max_output: 2_000, ..ModelProfile::conservative("acme", "m") };
+    /// let at = Thresholds::of(&small, 90);
+    /// assert_eq!((at.window, at.warning, at.error, at.autocompact, at.blocking), (10_000, 9_000, 9_000, 9_000, 9_850));
+    /// ```
     pub fn of(model: &ModelProfile, percent: u8) -> Self {
         // No provider sells a window of a few tokens; the order below needs some.
         let context = u64::from(model.context_window).max(LEAST_WINDOW);
@@ -100,6 +110,68 @@ impl Level {
             Self::Error => "error",
             Self::Compact => "compact",
             Self::Blocked => "blocked",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn thresholds(context_window: u32, max_output: u32, percent: u8) -> Thresholds {
+        let unknown = ModelProfile::conservative("acme", "m");
+        Thresholds::of(&ModelProfile { context_window, max_output, ..unknown }, percent)
+    }
+
+    #[test]
+    fn usual_windows() {
+        let check = |(window, output, percent): (u32, u32, u8), expect: [u64; 5]| {
+            let Thresholds { window, warning, error, autocompact, blocking } =
+                thresholds(window, output, percent);
+            assert_eq!([window, warning, error, autocompact, blocking], expect);
+        };
+        // 200,000 tokens, 20,000 of them for the answer: each distance is at its share of the window.
+        check((200_000, 64_000, 90), [180_000, 162_000, 162_000, 162_000, 177_300]);
+        check((200_000, 64_000, 99), [180_000, 162_000, 162_000, 168_300, 177_300]);
+        // From an effective window of 200,000 on, the distances are 20,000, 20,000, 13,000 and 3,000.
+        check((220_000, 64_000, 99), [200_000, 180_000, 180_000, 187_000, 197_000]);
+        check((1_020_000, 64_000, 99), [1_000_000, 980_000, 980_000, 987_000, 997_000]);
+        // The lower trigger wins, and nobody is warned after it.
+        check((1_020_000, 64_000, 90), [1_000_000, 900_000, 900_000, 900_000, 997_000]);
+        check((1_020_000, 64_000, 75), [1_000_000, 750_000, 750_000, 750_000, 997_000]);
+        // What the model cannot write is not kept free, and never more than a quarter is.
+        check((128_000, 4_000, 90), [124_000, 111_600, 111_600, 111_600, 122_140]);
+        check((12_000, 8_000, 90), [9_000, 8_100, 8_100, 8_100, 8_865]);
+        check((4_000, 0, 90), [4_000, 3_600, 3_600, 3_600, 3_940]);
+        // Nonsense is made sense of.
+        check((0, 0, 0), [1_024, 10, 10, 10, 1_009]);
+    }
+
+    #[test]
+    fn levels_begin_at_their_thresholds() {
+        let thresholds = thresholds(200_000, 64_000, 99);
+        let check = |used: u64, level: &str, percent: u64| {
+            let state = ContextState { used, fixed: 0, thresholds };
+            assert_eq!((state.level().as_str(), state.percent()), (level, percent));
+        };
+        check(0, "calm", 0);
+        check(161_999, "calm", 89);
+        check(162_000, "error", 90);
+        check(168_300, "compact", 93);
+        check(177_300, "blocked", 98);
+        check(360_000, "blocked", 200);
+        check(u64::MAX, "blocked", u64::MAX / 180_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_holds(window in 4_000u32..=2_000_000, output: u32, percent: u8) {
+            let at = thresholds(window, output, percent);
+            prop_assert!(0 < at.warning && at.warning <= at.error && at.error <= at.autocompact);
+            prop_assert!(at.autocompact < at.blocking && at.blocking < at.window);
+            prop_assert!(at.window <= u64::from(window) && at.window >= u64::from(window) * 3 / 4);
         }
     }
 }

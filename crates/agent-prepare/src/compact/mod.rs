@@ -1,12 +1,24 @@
 //! Compaction: one cascade of tiers from cheap to dear, and the machine that runs it.
 
+mod blocked;
 mod clear;
+mod clip;
+mod compose;
 mod machine;
 mod notes;
+mod price;
 mod put_back;
 mod shrink;
 mod summarise;
 mod target;
+mod transcript;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tier_tests;
+#[cfg(test)]
+mod world;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +34,28 @@ pub use shrink::Shrink;
 pub use summarise::Summarise;
 
 /// The tiers of compaction in their order, and when they begin (requirement P5).
+///
+/// ```
+/// use agent_core::{Accountant, CompactionState, EntryId, History, ModelProfile, Slots};
+/// use agent_prepare::{Cascade, Cause, Clear, CompactCx, Move, Notes, Shrink};
+///
+/// // Never asks a model, and begins when seven tenths of the window are used.
+/// let cascade = Cascade::new().then(Clear::default()).then(Notes).then(Shrink).threshold_percent(70);
+///
+/// let model = ModelProfile::conservative("acme", "harbour-1");
+/// let (history, accountant, slots) = (History::new(), Accountant::default(), Slots::default());
+/// let cx = CompactCx {
+///     history: &history,
+///     accountant: &accountant,
+///     model: &model,
+///     apart: None,
+///     slots: &slots,
+///     state: CompactionState::default(),
+///     turn_from: EntryId::at(0),
+/// };
+/// let mut look = cascade.begin(Cause::Continuation);
+/// assert_eq!(look.advance(&cascade, &cx), Move::Settled);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Cascade {
     tiers: Vec<Arc<dyn Tier>>,
@@ -31,7 +65,37 @@ pub struct Cascade {
     percent: u8,
 }
 
-/// Makes the context smaller in one way. Synchronous and pure, like a stage.
+/// Makes the context smaller in one way. Synchronous and pure, like a stage: called again with the same context, it
+/// offers the same.
+///
+/// A tier lands under [`TierCx::target`] or passes, so that the next one has its turn: what slides down step by step
+/// costs the provider's cache each time. A boundary that saves less than a twentieth is not written and counts as a
+/// failure.
+///
+/// ```
+/// use agent_core::{Rewrite, Text};
+/// use agent_prepare::{Cascade, Tier, TierCx, TierVerdict};
+///
+/// /// Forgets what was said before this turn.
+/// #[derive(Debug)]
+/// struct Forget;
+///
+/// impl Tier for Forget {
+///     fn name(&self) -> &'static str {
+///         "forget"
+///     }
+///
+///     fn run(&self, cx: &TierCx<'_>) -> TierVerdict {
+///         let text = Text::or("What was said before is forgotten.", "Forgotten.");
+///         let strip_reasoning = cx.of.model.binds_thinking_to_prefix;
+///         let rewrite = Rewrite::Summary { text, kept_from: cx.of.turn_from, strip_reasoning };
+///         if cx.after(&rewrite) <= cx.target { TierVerdict::Rewrite(rewrite) } else { TierVerdict::Pass }
+///     }
+/// }
+///
+/// let cascade = Cascade::standard().then(Forget);
+/// # let _ = cascade;
+/// ```
 pub trait Tier: fmt::Debug + Send + Sync {
     /// Its name, as events tell it.
     fn name(&self) -> &'static str;
@@ -86,6 +150,8 @@ pub struct TierCx<'a> {
     pub tokens: ContextState,
     /// Tokens to come down to.
     pub target: u64,
+    /// How often this tier asked before in this look.
+    pub asked: u32,
     /// The answer to what this tier asked.
     pub answer: Option<&'a Answer>,
 }
@@ -108,7 +174,8 @@ pub enum TierVerdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every move")]
 pub enum Move {
-    /// Compaction is over, or was not needed; the context is below the blocking limit.
+    /// Compaction is over, or was not needed. A request may be sent; after [`Cause::Manual`], whether the context is
+    /// below the blocking limit is looked at when the next turn begins.
     Settled,
     /// Ask, and give the answer to [`Compacting::answer`].
     Ask {
@@ -146,6 +213,14 @@ pub struct Compacted {
     pub after: u64,
 }
 
+impl TierCx<'_> {
+    /// Tokens of the next request if the history got this boundary now, in the measure of [`Self::tokens`]: an estimate
+    /// scaled by what the provider's count was worth.
+    pub fn after(&self, rewrite: &Rewrite) -> u64 {
+        target::after(self.of.accountant, self.of.history, self.tokens.used, rewrite)
+    }
+}
+
 impl Default for Cascade {
     fn default() -> Self {
         Self::standard()
@@ -155,7 +230,7 @@ impl Default for Cascade {
 impl Cascade {
     /// Clearing of old tool results, session notes, a summary, and at last shrinking what is too large by itself.
     pub fn standard() -> Self {
-        Self::new().then(Clear::default()).then(Notes::default()).then(Summarise::default()).then(Shrink)
+        Self::new().then(Clear::default()).then(Notes).then(Summarise::default()).then(Shrink)
     }
 
     /// A cascade without tiers.

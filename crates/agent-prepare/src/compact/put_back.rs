@@ -2,31 +2,88 @@
 
 use agent_core::{Note, NoteKind, Rewrite, Slots, Text, Todo, TodoStatus};
 
-/// The notes that follow a boundary.
+use super::CompactCx;
+
+/// The notes that follow a boundary. The driver clears the read stamps, so what was read counts as unread.
 pub(super) fn notes(rewrite: &Rewrite, slots: &Slots) -> Vec<Note> {
     match rewrite {
-        // The calls that wrote the list are still shown.
+        // The calls that wrote the list and read the files are still shown.
         Rewrite::Cleared { .. } => Vec::new(),
-        Rewrite::Summary { .. } => todos(&slots.todos).into_iter().collect(),
+        Rewrite::Summary { .. } => state(slots).into_iter().collect(),
     }
 }
 
-fn todos(todos: &[Todo]) -> Option<Note> {
-    if todos.is_empty() {
+/// Tokens of the notes behind a summary.
+pub(super) fn tokens(cx: &CompactCx<'_>) -> u64 {
+    state(cx.slots).map_or(0, |note| cx.accountant.text(note.text.as_str()))
+}
+
+fn state(slots: &Slots) -> Option<Note> {
+    let mut lines = Vec::new();
+    if !slots.todos.is_empty() {
+        lines.push("The todo list as it stands. What is done stays done.".to_owned());
+        lines.extend(slots.todos.iter().map(line));
+    }
+    if !slots.reads.is_empty() {
+        lines.push("Files count as unread from here on: read a file again before you change it.".to_owned());
+    }
+    if lines.is_empty() {
         return None;
     }
-    let lines = todos.iter().map(|todo| format!("- [{}] {}: {}", status(todo.status), todo.id, todo.text));
-    let list = lines.collect::<Vec<_>>().join("\n");
-    let words = format!(
-        "<system-reminder>\nThe todo list as it stands. What is done stays done.\n{list}\nFiles count as unread from here on: read a file again before you change it.\n</system-reminder>"
-    );
+    let words = format!("<system-reminder>\n{}\n</system-reminder>", lines.join("\n"));
     Text::new(words).map(|text| Note { kind: NoteKind::State, text })
 }
 
-fn status(status: TodoStatus) -> &'static str {
-    match status {
+fn line(todo: &Todo) -> String {
+    let status = match todo.status {
         TodoStatus::Pending => "pending",
         TodoStatus::InProgress => "in_progress",
         TodoStatus::Done => "done",
+    };
+    format!("- [{status}] {}: {}", todo.id, todo.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::{EntryId, ReadExtent, ReadStamp};
+
+    use super::*;
+
+    fn summary() -> Rewrite {
+        let text = Text::new("all is well").unwrap();
+        Rewrite::Summary { text, kept_from: EntryId::at(1), strip_reasoning: false }
+    }
+
+    fn todo(id: &str, status: TodoStatus) -> Todo {
+        Todo { id: id.into(), text: format!("mend the {id}"), status }
+    }
+
+    #[test]
+    fn the_list_comes_from_state_with_its_statuses() {
+        let stamp = ReadStamp { hash: "00".into(), len: 4, seen: ReadExtent::Full };
+        let slots = Slots {
+            todos: vec![
+                todo("mast", TodoStatus::Done),
+                todo("sail", TodoStatus::InProgress),
+                todo("keel", TodoStatus::Pending),
+            ],
+            reads: [("deck.txt".to_owned(), stamp)].into(),
+            notes: None,
+        };
+        let notes_of = notes(&summary(), &slots);
+        assert_eq!(notes_of.len(), 1);
+        assert_eq!(notes_of[0].kind, NoteKind::State);
+        insta::assert_snapshot!(notes_of[0].text.as_str(), @r"
+        <system-reminder>
+        The todo list as it stands. What is done stays done.
+        - [done] mast: mend the mast
+        - [in_progress] sail: mend the sail
+        - [pending] keel: mend the keel
+        Files count as unread from here on: read a file again before you change it.
+        </system-reminder>
+        ");
+        let cleared = Rewrite::Cleared { results_to: EntryId::at(1), keep_bytes: 9, strip_reasoning: false };
+        assert_eq!(notes(&cleared, &slots), []);
+        assert_eq!(notes(&summary(), &Slots::default()), [], "no state, no words");
     }
 }

@@ -1,4 +1,4 @@
-//! The last tier: everything is made as small as it can be without a model.
+//! The last tier: results are made as small as they can be without a model.
 
 use agent_core::{EntryId, Rewrite};
 
@@ -6,7 +6,8 @@ use super::{Cause, Tier, TierCx, TierVerdict};
 use crate::Level;
 
 /// Clips every tool result, the newest included, so that one result larger than the window does not end the session
-/// (requirement P10, case P04). Only where no request could be sent otherwise.
+/// (requirement P10, case P04). Only where no request could be sent otherwise, and only where that helps: one message
+/// of the user that is larger than the window is not made smaller by losing what tools found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it has nothing to choose")]
 pub struct Shrink;
@@ -20,15 +21,26 @@ impl Tier for Shrink {
     }
 
     fn run(&self, cx: &TierCx<'_>) -> TierVerdict {
-        let is_needed = cx.cause == Cause::Overflow || cx.tokens.level() == Level::Blocked;
-        if !is_needed {
-            return TierVerdict::Pass;
-        }
-        let history = cx.of.history;
-        let results_to = EntryId::at(history.len());
-        let offers = KEEP.map(|keep_bytes| Rewrite::Cleared { results_to, keep_bytes });
-        let fits = |rewrite: &Rewrite| cx.of.accountant.would_be(history, rewrite) <= cx.target;
+        let blocking = cx.tokens.thresholds.blocking;
+        let good_enough = match cx.cause {
+            // By how much the request was too long is not known.
+            Cause::Overflow => blocking - 1,
+            Cause::First | Cause::Continuation | Cause::Manual if cx.tokens.level() == Level::Blocked => {
+                blocking - 1
+            }
+            Cause::First | Cause::Continuation | Cause::Manual => return TierVerdict::Pass,
+        };
+        let results_to = EntryId::at(cx.of.history.len());
+        let strip_reasoning = cx.of.model.binds_thinking_to_prefix;
+        let offers = KEEP.map(|keep_bytes| {
+            let rewrite = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning };
+            (cx.after(&rewrite), rewrite)
+        });
         let [.., least] = &offers;
-        TierVerdict::Rewrite(offers.iter().find(|rewrite| fits(rewrite)).unwrap_or(least).clone())
+        let fits = offers.iter().find(|(after, _)| *after <= cx.target);
+        let chosen = fits.or((least.0 <= good_enough).then_some(least));
+        // Where no result is long, clipping them changes nothing.
+        let chosen = chosen.filter(|(after, _)| *after < cx.tokens.used);
+        chosen.map_or(TierVerdict::Pass, |(_, rewrite)| TierVerdict::Rewrite(rewrite.clone()))
     }
 }

@@ -262,7 +262,12 @@ fn old_results_are_clipped_when_they_are_cleared() {
     ]);
     let mut encoder = encoder();
     let before = text(&Ask::bare().encode(&mut *encoder, &log).request.body);
-    log.push(Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 20 })).unwrap();
+    log.push(Entry::Boundary(Rewrite::Cleared {
+        results_to: EntryId::at(2),
+        keep_bytes: 20,
+        strip_reasoning: false,
+    }))
+    .unwrap();
     let after = text(&Ask::bare().encode(&mut *encoder, &log).request.body);
     assert!(before.contains(&"h".repeat(300)));
     assert!(after.contains(r#""content":"hhhhhhhhhh\n[580 bytes removed]\ntttttttttt""#), "{after}");

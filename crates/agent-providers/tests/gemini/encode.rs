@@ -162,7 +162,12 @@ fn results_are_clipped_as_the_view_says() {
     ];
     let calls = ["a", "b", "c"].map(|id| call(id, "look", "{}", None)).to_vec();
     let mut log = history(vec![user("go"), step(calls, outputs), user("on")]);
-    log.push(Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 20 })).unwrap();
+    log.push(Entry::Boundary(Rewrite::Cleared {
+        results_to: EntryId::at(2),
+        keep_bytes: 20,
+        strip_reasoning: false,
+    }))
+    .unwrap();
     let (sent, _) = Ask::default().body(profile("gemini-2.5-flash"), &log);
     assert_eq!(sent.matches("bytes removed]").count(), 3, "{sent}");
     assert!(sent.len() < 1_000 && !sent.contains("inlineData"), "{sent}");
@@ -279,7 +284,7 @@ proptest! {
                     kept_from: reach,
                     strip_reasoning: back > 0,
                 }),
-                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1 }),
+                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false }),
                 kind => entry(kind, n),
             });
             let ask = Ask::default();

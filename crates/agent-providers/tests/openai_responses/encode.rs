@@ -327,7 +327,12 @@ fn results_take_every_form() {
     {"type":"function_call_output","call_id":"c3","output":[{"type":"input_text","text":"(no content)"}]},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"on"}]}]
     "#);
-    log.push(Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 6 })).unwrap();
+    log.push(Entry::Boundary(Rewrite::Cleared {
+        results_to: EntryId::at(2),
+        keep_bytes: 6,
+        strip_reasoning: false,
+    }))
+    .unwrap();
     insta::assert_snapshot!(outputs(&log), @r#"
     {"type":"function_call_output","call_id":"c0","output":"{\"b\n[3 bytes removed]\n.0}"},
     {"type":"function_call_output","call_id":"c1","output":"never"},

@@ -80,7 +80,11 @@ impl Maker<'_> {
 
     fn clearing(&mut self, end: usize) -> Entry {
         let results_to = EntryId::at(end.saturating_sub(self.dice.roll(3)));
-        Entry::Boundary(Rewrite::Cleared { results_to, keep_bytes: self.dice.roll(12) })
+        Entry::Boundary(Rewrite::Cleared {
+            results_to,
+            keep_bytes: self.dice.roll(12),
+            strip_reasoning: false,
+        })
     }
 
     /// What a model said, from nothing at all to five parts, with a result for each of its calls.
