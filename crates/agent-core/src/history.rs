@@ -62,6 +62,10 @@ pub enum NoteKind {
     Nudge,
     /// State put back after a compaction.
     State,
+    /// A reminder that is meant until the user speaks again. It stays in the history; where the provider can
+    /// ([`crate::ModelProfile::turn_scoped_system`]), the model does not see it after the next message of the user, and
+    /// elsewhere it reads as any other note.
+    TurnScoped,
 }
 
 /// How the view shows what lies before a boundary.

@@ -32,6 +32,10 @@ pub struct ModelProfile {
     pub forced_tool_choice: bool,
     /// Whether a system message may stand inside the conversation.
     pub mid_conversation_system: bool,
+    /// Whether such a message can be limited to the turn: the provider hides it after the next message of the user, and
+    /// that is no edit of the prefix ([`crate::NoteKind::TurnScoped`]).
+    #[serde(default)]
+    pub turn_scoped_system: bool,
     /// Whether it sees images.
     pub vision: bool,
     /// Settings that a request with them is refused for; they are left out, with a diagnostic.
@@ -134,6 +138,7 @@ impl ModelProfile {
             allowed_tools: false,
             forced_tool_choice: false,
             mid_conversation_system: false,
+            turn_scoped_system: false,
             vision: false,
             refuses: BTreeSet::new(),
             prices: None,
