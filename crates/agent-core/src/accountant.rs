@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered,
-    Rewrite, SystemBlock, ToolCard, ToolOutput, Trim, UserPart, floor_boundary,
+    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered, Rewrite,
+    SystemBlock, ToolCard, ToolOutput, Trim, UserPart, floor_boundary,
 };
 
 /// Counts the tokens of text. A tokenizer of the model's own, or [`BytesPerToken`].
@@ -150,7 +150,9 @@ impl Accountant {
         let steps = history.entries().iter().enumerate().rev();
         let steps = steps.take_while(|(_, entry)| !matches!(entry, Entry::Boundary(_)));
         let reported = steps.filter_map(|(position, entry)| match entry {
-            Entry::Step(step) => Some((step.usage().total_input(), position)).filter(|(tokens, _)| *tokens > 0),
+            Entry::Step(step) => {
+                Some((step.usage().total_input(), position)).filter(|(tokens, _)| *tokens > 0)
+            }
             Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
         });
         if let Some((tokens, position)) = reported.into_iter().next() {

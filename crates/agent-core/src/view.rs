@@ -159,7 +159,9 @@ impl<'h> HistoryView<'h> {
 
     /// What became of words to go on. The work is that of the boundaries next to the newest summary.
     fn words(self) -> GoOn {
-        let (Some((at, Rewrite::Summary { kept_from, .. })), _) = self.boundaries() else { return GoOn::Needless };
+        let (Some((at, Rewrite::Summary { kept_from, .. })), _) = self.boundaries() else {
+            return GoOn::Needless;
+        };
         let kept = self.range(*kept_from, at).next_back();
         if kept.is_some_and(|(_, entry)| !ends_with_assistant(entry)) {
             return GoOn::Needless;

@@ -79,6 +79,7 @@ fn what_claude_models_can_do() {
         let it = profile("anthropic", model);
         let facts = (it.binds_thinking_to_prefix, it.forced_tool_choice, it.mid_conversation_system);
         assert_eq!(facts, expect, "{model}");
+        assert_eq!(it.turn_scoped_system, it.mid_conversation_system, "{model}");
     }
     check("claude-fable-5-1", (true, false, true));
     check("claude-mythos-5-1", (false, false, true));

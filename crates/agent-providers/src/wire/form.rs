@@ -142,5 +142,4 @@ impl Cx<'_> {
 }
 
 /// What is told of a note whose scope cannot be kept.
-pub(crate) const UNSCOPED: &str =
-    "a note for the turn stays in sight after the next message of the user: this model, or this place, has no system message that is limited to the turn; use an ephemeral reminder where that matters";
+pub(crate) const UNSCOPED: &str = "a note for the turn stays in sight after the next message of the user: this model, or this place, has no system message that is limited to the turn; use an ephemeral reminder where that matters";
