@@ -20,7 +20,7 @@ enum Next {
     User(usize),
     /// The model thinks, speaks and calls so many tools at once.
     Step { thinks: bool, speaks: bool, calls: usize },
-    /// All so far is summarised, except so many entries.
+    /// All so far is summarised, except so many entries; a single one is left as it was.
     Summary(usize),
     /// The results so far are clipped, except those of so many entries.
     Cleared(usize),
@@ -59,7 +59,7 @@ fn take(session: &mut Session, next: &Next) -> bool {
         }
         Next::Summary(kept) => {
             let text = Text::new(format!("What was said before {at}.")).unwrap();
-            Rewrite::Summary { text, kept_from: reach(*kept), strip_reasoning: true }
+            Rewrite::Summary { text, kept_from: reach(*kept), strip_reasoning: *kept != 1 }
         }
         Next::Cleared(kept) => Rewrite::Cleared { results_to: reach(*kept), keep_bytes: 4 },
     };

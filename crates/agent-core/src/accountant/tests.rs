@@ -52,7 +52,7 @@ fn step(at: usize, said: usize, result: Option<usize>, reported: u64) -> Entry {
 #[track_caller]
 fn check(events: &str, expect: u64) -> (Accountant, History) {
     let (mut accountant, mut log) = (Accountant::default(), History::new());
-    accountant.set_fixed(&[SystemBlock::new(&words(50)).unwrap()], &[]);
+    accountant.set_fixed(&[SystemBlock::new(words(50)).unwrap()], &[]);
     for word in events.split_whitespace() {
         take(&mut accountant, &mut log, word);
     }
@@ -191,7 +191,7 @@ fn another_counter_counts_all_there_is() {
 fn output(kind: u8, size: usize) -> ToolOutput {
     let text = || "é".repeat(size);
     let provider = || {
-        let raw = RawJson::parse(&format!(r#"{{"x":"{}"}}"#, "y".repeat(size))).unwrap();
+        let raw = RawJson::parse(format!(r#"{{"x":"{}"}}"#, "y".repeat(size))).unwrap();
         ContentPart::Provider(ProviderPart { provider: "p".into(), kind: "odd".into(), raw })
     };
     let file = || {
@@ -201,7 +201,7 @@ fn output(kind: u8, size: usize) -> ToolOutput {
     match kind {
         0 => ToolOutput::text(text()),
         1 => ToolOutput::error(text()),
-        2 => ToolOutput::Json(RawJson::parse(&format!("\"{}\"", text())).unwrap()),
+        2 => ToolOutput::Json(RawJson::parse(format!("\"{}\"", text())).unwrap()),
         _ => {
             let words = Text::new(text()).map(ContentPart::Text);
             ToolOutput::Content(words.into_iter().chain([provider(), file()]).collect())
