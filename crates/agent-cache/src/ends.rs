@@ -35,7 +35,8 @@ pub(crate) struct Counted {
 }
 
 impl Ends {
-    /// Takes in what comes next. Words to go on are no entry, and nothing follows them.
+    /// Takes in what comes next. Words to go on are no entry, so that no marker stands there; what follows them is
+    /// further away by one position.
     ///
     /// `is_fresh` says that no boundary came after it: only then it reads as it did when it was sent or received.
     pub(crate) fn take(&mut self, piece: Rendered<'_>, is_fresh: bool, collapse_runs: bool) {
@@ -47,7 +48,10 @@ impl Ends {
                 (id, trim.clip_results.is_some() || trim.strip_reasoning)
             }
             Rendered::Summary { id, .. } => (id, true),
-            Rendered::Continue => return,
+            Rendered::Continue => {
+                self.positions = self.positions.saturating_add(Counted::of(piece, collapse_runs).all);
+                return;
+            }
         };
         self.add(entry, Counted::of(piece, collapse_runs), compacted);
     }
@@ -126,7 +130,7 @@ fn blocks(message: Message<'_>) -> Vec<Seen> {
             });
             seen.collect()
         }
-        Message::Note(_) | Message::Summary(_) => vec![Seen::Plain],
+        Message::Note(_) | Message::TurnNote(_) | Message::Summary(_) => vec![Seen::Plain],
         Message::Tool(_, results, _) => vec![Seen::Result; results.len()],
         Message::Assistant(parts, trim) => {
             let seen = parts.iter().filter_map(|part| match part {
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn words_to_go_on_are_no_place_and_an_answer_tells_where_its_request_ended() {
+    fn words_to_go_on_are_a_position_and_no_place_and_an_answer_tells_where_its_request_ended() {
         let mut history = History::new();
         history.push(Entry::User(UserMessage::text("u").unwrap())).unwrap();
         let mut ends = Ends::default();
@@ -205,7 +209,7 @@ mod tests {
         let end = End { entry: EntryId::at(0), position: 0, furthest: 0, compacted: false };
         assert_eq!((ends.tail(), ends.answered()), (Some(end), None));
         ends.answer();
-        ends.add(EntryId::at(1), Counted { markable: 0, furthest: 0, all: 3 }, false);
+        ends.add(EntryId::at(1), Counted { markable: 0, furthest: 0, all: 2 }, false);
         assert_eq!((ends.tail(), ends.answered()), (Some(end), Some(end)), "thinking alone is no end");
         ends.add(EntryId::at(2), Counted { markable: 2, furthest: 4, all: 4 }, true);
         let compacted = End { entry: EntryId::at(2), position: 5, furthest: 7, compacted: true };

@@ -1,6 +1,6 @@
 //! Breakpoints for the requests of one session, worked out from what is new.
 
-use agent_core::{CacheProfile, Entry, EntryId, HistoryView, Mark, Rendered, Trim, Ttl};
+use agent_core::{CacheProfile, Entry, HistoryView, Mark, Rendered, Ttl};
 
 use crate::ends::Ends;
 use crate::plan::{Limits, marks};
@@ -85,16 +85,13 @@ impl Planner {
         if unseen.is_none_or(|new| !new.is_empty()) {
             self.last = all.last().cloned();
         }
-        if let Some(new) = unseen {
-            for (position, entry) in (self.entries..).zip(new) {
-                let piece = Rendered::Entry { id: EntryId::at(position), entry, trim: Trim::default() };
-                self.ends.take(piece, true, collapse_runs);
-            }
+        if let Some(added) = unseen.and_then(|_| view.added(self.entries)) {
+            added.for_each(|piece| self.ends.take(piece, true, collapse_runs));
         } else {
             self.ends = Ends::default();
             // What was sent before a boundary reads otherwise now.
             let boundary = all.iter().rposition(is_boundary);
-            for piece in view.rendered() {
+            for piece in view.settled() {
                 let is_fresh = match piece {
                     Rendered::Entry { id, .. } => boundary.is_none_or(|at| id.position() > at),
                     Rendered::Summary { .. } | Rendered::Continue => false,
@@ -120,7 +117,7 @@ fn is_boundary(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{AssistantPart, History, Response, Rewrite, StepRecord, Text, UserMessage};
+    use agent_core::{AssistantPart, EntryId, History, Response, Rewrite, StepRecord, Text, UserMessage};
 
     use super::*;
 

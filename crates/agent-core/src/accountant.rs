@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, HistoryView, Message,
-    Rendered, Rewrite, SystemBlock, ToolCard, ToolOutput, Trim, UserPart, floor_boundary,
+    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered, Rewrite,
+    SystemBlock, ToolCard, ToolOutput, Trim, UserPart, floor_boundary,
 };
 
 /// Counts the tokens of text. A tokenizer of the model's own, or [`BytesPerToken`].
@@ -27,7 +27,22 @@ pub struct BytesPerToken(pub u64);
 /// The accountant of one session: the one place where tokens of the context are counted (requirement P7).
 ///
 /// What the provider reported of the last request counts, as long as no boundary came after it; what was appended since
-/// is estimated. Taking in an entry costs what the entry is long; asking costs nothing.
+/// is estimated. It is the size of one request, and never a sum over requests. Taking in an entry costs what the entry
+/// is long; asking costs nothing. A session that is taken up again counts what it counted before ([`Self::resume`]).
+///
+/// ```
+/// use agent_core::{Accountant, Entry, History, UserMessage};
+///
+/// let (mut accountant, mut history) = (Accountant::default(), History::new());
+/// history.push(Entry::User(UserMessage::text("Sort the list.")?))?;
+/// accountant.follow(&history);
+/// assert_eq!(accountant.used(), 4);
+/// accountant.report(1_300, history.len());
+/// history.push(Entry::User(UserMessage::text("And then?")?))?;
+/// accountant.follow(&history);
+/// assert_eq!(accountant.used(), 1_303);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Accountant {
     counter: Arc<dyn TokenCounter>,
@@ -38,13 +53,15 @@ pub struct Accountant {
     base: Base,
     /// Estimate of what was appended since the base.
     since: u64,
+    /// Estimate of words to go on at the end of the view, as long as nobody answered them.
+    words: u64,
 }
 
 /// What the count starts from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// All input tokens of a request, as its provider counted them.
-    Reported(u64),
+    /// All input tokens of a request, as its provider counted them, and how many entries it held.
+    Reported(u64, usize),
     /// An estimate of the conversation up to an entry, that one included; none before the first.
     Estimated(u64, Option<EntryId>),
 }
@@ -70,7 +87,7 @@ impl Default for Accountant {
 impl Accountant {
     /// An accountant that knows nothing yet.
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
-        Self { counter, entries: Vec::new(), fixed: 0, base: Base::Estimated(0, None), since: 0 }
+        Self { counter, entries: Vec::new(), fixed: 0, base: Base::Estimated(0, None), since: 0, words: 0 }
     }
 
     /// What lies before the conversation: system text and tools.
@@ -86,39 +103,78 @@ impl Accountant {
     /// Takes in the entries that were added, and nothing else; all of them after a boundary.
     pub fn follow(&mut self, history: &History) {
         let known = self.entries.len();
-        let mut rewritten = None;
-        for (position, entry) in history.entries().iter().enumerate().skip(known) {
-            let id = EntryId::at(position);
-            let tokens = self.piece(Rendered::Entry { id, entry, trim: Trim::default() });
-            self.entries.push(tokens);
-            self.since = self.since.saturating_add(tokens);
-            rewritten = if matches!(entry, Entry::Boundary(_)) { Some(id) } else { rewritten };
+        let all = history.entries();
+        for (position, entry) in all.iter().enumerate().skip(known) {
+            let (id, trim) = (EntryId::at(position), Trim::default());
+            self.entries.push(self.piece(Rendered::Entry { id, entry, trim }));
         }
-        if rewritten.is_some() {
+        let seen = self.reported();
+        if let Some(at) = newest_boundary(all, known).filter(|at| *at >= seen) {
             // What was reported was said of a request that is no longer sent (case P02).
-            self.base = Base::Estimated(self.whole(history.view()), rewritten);
+            self.base = Base::Estimated(self.sum(history.view().settled()), Some(EntryId::at(at)));
             self.since = 0;
+        } else if seen > 0 {
+            let new = self.entries.get(known.max(seen)..).unwrap_or_default();
+            self.since = new.iter().fold(self.since, |sum, tokens| sum.saturating_add(*tokens));
+        } else if let Some(added) = history.view().added(known) {
+            self.since = self.since.saturating_add(self.sum(added));
         }
+        self.words = if self.reported() == all.len() || !history.view().goes_on() {
+            0
+        } else {
+            self.piece(Rendered::Continue)
+        };
     }
 
     /// Takes what a provider said of a request that held the first `entries` entries: all of its input tokens, cached
-    /// or not. Nothing is heard that is older than the last boundary, or that says nothing.
+    /// or not ([`crate::Usage::total_input`]). Nothing is heard that is older than what was heard last or than the last
+    /// boundary, or that says nothing.
     pub fn report(&mut self, input_tokens: u64, entries: usize) {
-        let is_old = matches!(self.base, Base::Estimated(_, Some(at)) if entries <= at.position());
+        let is_old = match self.base {
+            Base::Estimated(_, Some(at)) => entries <= at.position(),
+            Base::Estimated(_, None) => entries == 0,
+            Base::Reported(_, heard) => entries < heard,
+        };
         if input_tokens == 0 || is_old {
             return;
         }
-        self.base = Base::Reported(input_tokens);
+        self.base = Base::Reported(input_tokens, entries);
         self.since = self.entries.get(entries..).unwrap_or_default().iter().sum();
+        self.words = 0;
+    }
+
+    /// Takes in the history of a session that was stored, with what its steps say was reported: the count is the one
+    /// of the process that stored it.
+    pub fn resume(&mut self, history: &History) {
+        self.follow(history);
+        let steps = history.entries().iter().enumerate().rev();
+        let steps = steps.take_while(|(_, entry)| !matches!(entry, Entry::Boundary(_)));
+        let reported = steps.filter_map(|(position, entry)| match entry {
+            Entry::Step(step) => {
+                Some((step.usage().total_input(), position)).filter(|(tokens, _)| *tokens > 0)
+            }
+            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+        });
+        if let Some((tokens, position)) = reported.into_iter().next() {
+            self.report(tokens, position);
+        }
     }
 
     /// Tokens of the next request, as far as known.
     pub fn used(&self) -> u64 {
         let base = match self.base {
-            Base::Reported(tokens) => tokens,
+            Base::Reported(tokens, _) => tokens,
             Base::Estimated(tokens, _) => self.fixed.saturating_add(tokens),
         };
-        base.saturating_add(self.since)
+        base.saturating_add(self.since).saturating_add(self.words)
+    }
+
+    /// How many entries the request held of which was reported; 0 without one.
+    fn reported(&self) -> usize {
+        match self.base {
+            Base::Reported(_, entries) => entries,
+            Base::Estimated(..) => 0,
+        }
     }
 
     /// Estimated tokens of what no compaction makes smaller: system text and tools.
@@ -136,35 +192,33 @@ impl Accountant {
         self.counter.text(text)
     }
 
-    /// Tokens that a step added on average, of the last `steps` steps; 0 before the first one.
+    /// Tokens that a step added on average, of the last `steps` steps; 0 before the first one. It looks back no further
+    /// than to the first of these.
     pub fn growth(&self, history: &History, steps: usize) -> u64 {
-        let mut sum = 0_u64;
+        let all = history.entries().iter().enumerate().rev();
+        let last = all.filter(|(_, entry)| matches!(entry, Entry::Step(_))).take(steps);
         let mut counted = 0_u64;
-        for (position, entry) in history.entries().iter().enumerate().rev() {
-            if let Entry::Step(_) = entry {
-                counted += 1;
-                sum = sum.saturating_add(self.entry_tokens(EntryId::at(position)));
-            }
-            if counted as usize >= steps {
-                break;
-            }
+        let mut sum = 0_u64;
+        for (position, _) in last {
+            counted += 1;
+            sum = sum.saturating_add(self.entry_tokens(EntryId::at(position)));
         }
         sum.checked_div(counted).unwrap_or(0)
     }
 
     /// An estimate of the next request, whatever was reported: what [`Self::would_be`] is to be compared with.
     pub fn estimated(&self, history: &History) -> u64 {
-        self.fixed.saturating_add(self.whole(history.view()))
+        self.fixed.saturating_add(self.sum(history.view().rendered()))
     }
 
     /// What the next request would have if the history got this boundary now: an estimate of all of it.
     pub fn would_be(&self, history: &History, rewrite: &Rewrite) -> u64 {
-        self.fixed.saturating_add(self.whole(history.view().with(rewrite)))
+        self.fixed.saturating_add(self.sum(history.view().with(rewrite).rendered()))
     }
 
-    /// An estimate of all that a view shows.
-    fn whole(&self, view: HistoryView<'_>) -> u64 {
-        let pieces = view.rendered().map(|piece| match piece {
+    /// An estimate of all these pieces.
+    fn sum<'h>(&self, pieces: impl Iterator<Item = Rendered<'h>>) -> u64 {
+        let pieces = pieces.map(|piece| match piece {
             Rendered::Entry { id, trim, .. } if trim == Trim::default() => self.entry_tokens(id),
             Rendered::Entry { .. } | Rendered::Summary { .. } | Rendered::Continue => self.piece(piece),
         });
@@ -178,7 +232,7 @@ impl Accountant {
     fn message(&self, message: Message<'_>) -> u64 {
         match message {
             Message::User(said) => said.parts().iter().map(|part| self.user(part)).sum(),
-            Message::Note(words) => self.counter.text(words),
+            Message::Note(words) | Message::TurnNote(words) => self.counter.text(words),
             Message::Summary(words) => self.counter.text(words.as_str()),
             Message::Assistant(parts, trim) => {
                 let shown = parts
@@ -213,37 +267,49 @@ impl Accountant {
 
     fn output(&self, output: &ToolOutput, clip: Option<usize>) -> u64 {
         let ToolOutput::Content(parts) = output else { return self.clipped(&output.plain(), clip) };
-        let part = |part: &ContentPart| match (part, clip) {
-            (ContentPart::Text(words), _) => self.clipped(words.as_str(), clip),
-            (ContentPart::File(file), None) => self.counter.file(file),
-            (ContentPart::Provider(part), None) => self.counter.text(part.raw.get()),
-            (ContentPart::File(_) | ContentPart::Provider(_), Some(_)) => CLIP_NOTICE,
+        let part = |part: &ContentPart| match part {
+            ContentPart::Text(words) => self.clipped(words.as_str(), clip),
+            ContentPart::File(file) => self.noticed(self.counter.file(file), clip),
+            ContentPart::Provider(part) => self.noticed(self.counter.text(part.raw.get()), clip),
         };
         parts.iter().map(part).sum()
     }
 
     fn clipped(&self, words: &str, clip: Option<usize>) -> u64 {
-        let Some(bytes) = clip.filter(|bytes| words.len() > *bytes) else { return self.counter.text(words) };
-        let kept = floor_boundary(words, bytes);
-        self.counter.text(&words[..kept]).saturating_add(CLIP_NOTICE)
+        let whole = self.counter.text(words);
+        let Some(bytes) = clip.filter(|bytes| words.len() > *bytes) else { return whole };
+        let kept = self.counter.text(&words[..floor_boundary(words, bytes)]);
+        kept.saturating_add(CLIP_NOTICE).min(whole)
     }
+
+    /// What is taken out whole where results are clipped.
+    fn noticed(&self, tokens: u64, clip: Option<usize>) -> u64 {
+        if clip.is_some() { tokens.min(CLIP_NOTICE) } else { tokens }
+    }
+}
+
+/// The newest boundary among the entries from this position on.
+fn newest_boundary(entries: &[Entry], from: usize) -> Option<usize> {
+    let new = entries.get(from..)?;
+    new.iter().rposition(|entry| matches!(entry, Entry::Boundary(_))).map(|at| from + at)
 }
 
 /// Tokens of the words that stand for what was clipped.
 const CLIP_NOTICE: u64 = 12;
 
-/// Tokens of a file by the class of its size.
+/// Tokens of a file by the class of its size; of one that is elsewhere, by the smallest.
 fn media(file: &FilePart) -> u64 {
     let bytes = match &file.source {
         FileSource::Base64(data) => data.len() as u64 * 3 / 4,
         FileSource::Url(_) | FileSource::Reference { .. } => 0,
     };
-    if file.media_type.starts_with("text/") {
-        return bytes.div_ceil(4);
-    }
     match bytes {
+        1.. if file.media_type.starts_with("text/") => bytes.div_ceil(4),
         0..=65_536 => 800,
         65_537..=1_048_576 => 1_600,
         _ => 3_200,
     }
 }
+
+#[cfg(test)]
+mod tests;

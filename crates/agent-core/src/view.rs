@@ -1,7 +1,9 @@
 //! The history as a model sees it: borrowed, with the newest boundaries applied.
 
 use crate::history::{Boundary, Rewrite};
-use crate::{AssistantPart, Entry, EntryId, History, Note, StepRecord, Text, ToolResult, UserMessage};
+use crate::{
+    AssistantPart, Entry, EntryId, History, Note, NoteKind, StepRecord, Text, ToolResult, UserMessage,
+};
 
 /// A borrowed view of a history. It lends; it cannot change or take out anything
 /// (`tests/compile_fail/mutate_through_view.rs`, `insert_through_view.rs`).
@@ -54,12 +56,25 @@ pub enum Message<'h> {
     User(&'h UserMessage),
     /// Words of the harness in the user role.
     Note(&'h str),
+    /// Words of the harness that are meant until the user speaks again ([`crate::NoteKind::TurnScoped`]).
+    TurnNote(&'h str),
     /// What the model said.
     Assistant(&'h [AssistantPart], Trim),
     /// A summary in the assistant role.
     Summary(&'h Text),
     /// The results of the calls of the assistant message just before.
     Tool(&'h StepRecord, &'h [ToolResult], Trim),
+}
+
+/// What became of words to go on where the newest summary was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GoOn {
+    /// Somebody else spoke last, or speaks next.
+    Needless,
+    /// They end the view.
+    Asked,
+    /// The model went on with this entry.
+    Answered(EntryId),
 }
 
 /// Introduces a summary, in the user role.
@@ -89,6 +104,12 @@ impl<'h> HistoryView<'h> {
     /// Words to go on stand where a summary was made and the model would have spoken last, if the model was then asked:
     /// they stay there for good, as the bytes before them do.
     pub fn rendered(self) -> impl Iterator<Item = Rendered<'h>> {
+        self.settled().chain(self.goes_on().then_some(Rendered::Continue))
+    }
+
+    /// What stays, whatever is appended next: the view without words to go on at its end, which an answer keeps there
+    /// and anything else takes away.
+    pub fn settled(self) -> impl Iterator<Item = Rendered<'h>> {
         let (summary, cleared) = self.boundaries();
         let (clear, cleared_at) = match cleared {
             Some((id, Rewrite::Cleared { results_to, keep_bytes, strip_reasoning })) => {
@@ -112,12 +133,46 @@ impl<'h> HistoryView<'h> {
             };
             Rendered::Entry { id, entry, trim }
         };
-        // Without a summary nothing lies before one, and nothing is asked for.
         let (before, after) = (self.range(from, at), self.range(at, EntryId::at(self.entries().len())));
-        let ends_open = before.clone().next_back().is_some_and(|(_, entry)| !ends_with_assistant(entry));
-        let is_asked = after.clone().next().is_none_or(|(_, entry)| matches!(entry, Entry::Step(_)));
-        let goes_on = (head.is_some() && !ends_open && is_asked).then_some(Rendered::Continue);
-        head.into_iter().chain(before.map(shown)).chain(goes_on).chain(after.map(shown))
+        let answered = self.words().answered_by().map(|_| Rendered::Continue);
+        head.into_iter().chain(before.map(shown)).chain(answered).chain(after.map(shown))
+    }
+
+    /// The pieces of [`Self::settled`] that were not in it when the log had `known` entries; `None` when a boundary
+    /// came since, so that all is to be looked at again. The work is that of what was added.
+    pub fn added(self, known: usize) -> Option<impl Iterator<Item = Rendered<'h>>> {
+        let new = self.entries().get(known..).filter(|_| self.trial.is_none())?;
+        if new.iter().any(|entry| matches!(entry, Entry::Boundary(_))) {
+            return None;
+        }
+        let answer = self.words().answered_by().filter(|at| at.position() >= known);
+        let answered = answer.map(|_| Rendered::Continue);
+        let plain = |(position, entry)| {
+            let id = EntryId::at(position);
+            Rendered::Entry { id, entry, trim: Trim::default() }
+        };
+        Some(answered.into_iter().chain((known..).zip(new).map(plain)))
+    }
+
+    /// Whether words to go on stand at the end of the view: a summary was made where the model would speak last.
+    pub fn goes_on(self) -> bool {
+        self.words() == GoOn::Asked
+    }
+
+    /// What became of words to go on. The work is that of the boundaries next to the newest summary.
+    fn words(self) -> GoOn {
+        let (Some((at, Rewrite::Summary { kept_from, .. })), _) = self.boundaries() else {
+            return GoOn::Needless;
+        };
+        let kept = self.range(*kept_from, at).next_back();
+        if kept.is_some_and(|(_, entry)| !ends_with_assistant(entry)) {
+            return GoOn::Needless;
+        }
+        match self.range(at, EntryId::at(self.entries().len())).next() {
+            Some((position, Entry::Step(_))) => GoOn::Answered(EntryId::at(position)),
+            Some((_, Entry::User(_) | Entry::Note(_) | Entry::Boundary(_))) => GoOn::Needless,
+            None => GoOn::Asked,
+        }
     }
 
     /// Entries with their positions, boundaries left out.
@@ -153,6 +208,9 @@ impl<'h> Rendered<'h> {
     pub fn messages(self) -> impl Iterator<Item = Message<'h>> {
         let (first, second) = match self {
             Self::Entry { entry: Entry::User(message), .. } => (Some(Message::User(message)), None),
+            Self::Entry { entry: Entry::Note(Note { kind: NoteKind::TurnScoped, text }), .. } => {
+                (Some(Message::TurnNote(text.as_str())), None)
+            }
             Self::Entry { entry: Entry::Note(Note { text, .. }), .. } => {
                 (Some(Message::Note(text.as_str())), None)
             }
@@ -168,6 +226,15 @@ impl<'h> Rendered<'h> {
     }
 }
 
+impl GoOn {
+    fn answered_by(self) -> Option<EntryId> {
+        match self {
+            Self::Answered(id) => Some(id),
+            Self::Needless | Self::Asked => None,
+        }
+    }
+}
+
 fn ends_with_assistant(entry: &Entry) -> bool {
     matches!(entry, Entry::Step(step) if step.results().is_empty())
 }
@@ -177,7 +244,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CallId, NoteKind, Response, ToolCall, ToolInput, ToolOutput};
+    use crate::{CallId, Response, ToolCall, ToolInput, ToolOutput};
 
     fn step(n: usize) -> Entry {
         let id = CallId::new(format!("c{n}")).unwrap();
@@ -225,7 +292,11 @@ mod tests {
 
     /// `u0` an entry, `u0/` one with clipped results, `S` a summary, `.` the word to continue.
     fn sketch(history: &History) -> String {
-        let pieces = history.view().rendered().map(|piece| match piece {
+        sketched(history.view().rendered())
+    }
+
+    fn sketched<'h>(pieces: impl Iterator<Item = Rendered<'h>>) -> String {
+        let pieces = pieces.map(|piece| match piece {
             Rendered::Entry { id, trim, .. } => {
                 format!("{id}{}", if trim.clip_results.is_some() { "/" } else { "" })
             }
@@ -275,6 +346,46 @@ mod tests {
     }
 
     #[test]
+    fn a_boundary_on_trial_shows_what_it_would_show_if_it_were_appended() {
+        let check = |entries: Vec<Entry>, boundary: Entry, expect: &str| {
+            let mut log = history(entries);
+            let before = sketch(&log);
+            let Entry::Boundary(rewrite) = &boundary else { panic!("no boundary: {boundary:?}") };
+            let trial = log.view().with(rewrite);
+            assert_eq!(sketched(trial.rendered()), expect);
+            assert_eq!(sketch(&log), before, "trying changes nothing");
+            log.push(boundary.clone()).unwrap();
+            assert_eq!(sketch(&log), expect);
+        };
+        check(vec![user(0), step(1), user(2)], summary(2), "sum2 2");
+        check(vec![user(0), step(1), step(2)], summary(2), "sum2 2");
+        check(vec![user(0), step(1)], summary(2), "sum2 .");
+        check(vec![user(0), said(1)], summary(1), "sum1 1 .");
+        check(vec![user(0), step(1), step(2)], cleared(2), "0 1/ 2");
+        check(vec![user(0), step(1), summary(1), step(3)], summary(3), "sum3 3");
+        check(vec![user(0), step(1), summary(2), step(3)], cleared(4), "sum2 . 3/");
+        check(vec![user(0), step(1), step(2), cleared(2)], summary(1), "sum1 1/ 2");
+        check(vec![user(0), step(1), step(2), cleared(2), step(4)], cleared(4), "0 1/ 2/ 4");
+    }
+
+    #[test]
+    fn what_was_added_goes_on_from_what_was_there() {
+        let check = |entries: Vec<Entry>, known: usize, expect: Option<&str>| {
+            let log = history(entries);
+            assert_eq!(log.view().added(known).map(sketched).as_deref(), expect);
+        };
+        check(vec![user(0), step(1)], 1, Some("1"));
+        check(vec![user(0), step(1)], 2, Some(""));
+        check(vec![user(0), step(1)], 3, None);
+        check(vec![user(0), step(1), summary(2)], 2, None);
+        check(vec![user(0), step(1), summary(2)], 3, Some(""));
+        check(vec![user(0), step(1), summary(2), step(3)], 3, Some(". 3"));
+        check(vec![user(0), step(1), summary(2), cleared(2), step(4)], 4, Some(". 4"));
+        check(vec![user(0), step(1), summary(2), step(3), user(4)], 4, Some("4"));
+        check(vec![user(0), step(1), summary(2), user(3), step(4)], 3, Some("3 4"));
+    }
+
+    #[test]
     fn a_boundary_that_reaches_back_or_past_the_end_is_refused() {
         let mut log = history(vec![user(0), step(1), summary(2)]);
         assert!(log.push(summary(1)).is_err(), "it would show again what was summarised");
@@ -295,7 +406,7 @@ mod tests {
             .messages()
             .map(|message| match message {
                 Message::User(_) => 'u',
-                Message::Note(_) => 'n',
+                Message::Note(_) | Message::TurnNote(_) => 'n',
                 Message::Assistant(..) | Message::Summary(_) => 'a',
                 Message::Tool(..) => 't',
             })
@@ -304,6 +415,37 @@ mod tests {
     }
 
     proptest! {
+        /// Over any chain of entries and boundaries: what was asked stands at the beginning of what is asked after the
+        /// answer, and what was added is all that has to be looked at.
+        #[test]
+        fn an_answer_takes_nothing_away(kinds in proptest::collection::vec(0u8..6, 1..40)) {
+            let mut log = History::new();
+            for (n, kind) in kinds.iter().enumerate() {
+                let asked = sketch(&log);
+                let (known, settled) = (log.len(), sketched(log.view().settled()));
+                let entry = match kind {
+                    0 => user(n),
+                    1 => said(n),
+                    2 | 3 => step(n),
+                    4 => summary(known.saturating_sub(n % 3)),
+                    _ => cleared(known.saturating_sub(n % 2)),
+                };
+                if log.push(entry.clone()).is_err() {
+                    continue;
+                }
+                let now = sketched(log.view().settled());
+                let joined = |added: String| [settled.as_str(), &added].join(" ").trim().to_owned();
+                match log.view().added(known).map(sketched) {
+                    Some(added) => prop_assert_eq!(joined(added), now),
+                    None => prop_assert!(matches!(entry, Entry::Boundary(_))),
+                }
+                if matches!(entry, Entry::Step(_)) {
+                    prop_assert!(sketch(&log).starts_with(&asked), "{} {}", asked, sketch(&log));
+                }
+                prop_assert_eq!(log.view().goes_on(), sketch(&log).ends_with('.'));
+            }
+        }
+
         /// Over any chain of entries and boundaries: one summary at most, the tail after it never lost, results
         /// right behind their calls, and never an assistant at the end of a summarised view.
         #[test]
@@ -337,7 +479,7 @@ mod tests {
                         let answered: Vec<_> = results.iter().map(|r| r.call.clone()).collect();
                         prop_assert_eq!(&std::mem::take(&mut open), &answered);
                     }
-                    Message::User(_) | Message::Note(_) | Message::Summary(_) => prop_assert!(open.is_empty()),
+                    Message::User(_) | Message::Note(_) | Message::TurnNote(_) | Message::Summary(_) => prop_assert!(open.is_empty()),
                 }
             }
             prop_assert!(open.is_empty());

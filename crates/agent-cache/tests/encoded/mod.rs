@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use agent_cache::{Audit, Outcome, Request};
-use agent_core::{Entry, EntryId, Mark, MarkPoint, Rendered, Rewrite, SystemBlock, Text, Ttl, Usage};
+use agent_cache::{Audit, Outcome, Request, Role};
+use agent_core::{
+    Entry, EntryId, Mark, MarkPoint, Note, NoteKind, Rendered, Rewrite, SystemBlock, Text, Ttl, Usage,
+};
 use agent_providers::{Catalog, Dialect};
 use proptest::prelude::*;
 
@@ -18,7 +20,7 @@ enum Next {
     User(usize),
     /// The model thinks, speaks and calls so many tools at once.
     Step { thinks: bool, speaks: bool, calls: usize },
-    /// All so far is summarised, except so many entries.
+    /// All so far is summarised, except so many entries; a single one is left as it was.
     Summary(usize),
     /// The results so far are clipped, except those of so many entries.
     Cleared(usize),
@@ -36,10 +38,9 @@ fn next() -> impl Strategy<Value = Next> {
     ]
 }
 
-/// Whether the model spoke last: a boundary says nothing, and words to go on are for who has nobody to speak.
+/// Whether the model spoke last, and nothing asks it to go on.
 fn is_answered(session: &Session) -> bool {
-    let pieces = session.history.view().rendered();
-    let last = pieces.filter(|piece| !matches!(piece, Rendered::Continue)).last();
+    let last = session.history.view().rendered().last();
     matches!(last, Some(Rendered::Entry { entry: Entry::Step(step), .. }) if step.results().is_empty())
 }
 
@@ -58,7 +59,7 @@ fn take(session: &mut Session, next: &Next) -> bool {
         }
         Next::Summary(kept) => {
             let text = Text::new(format!("What was said before {at}.")).unwrap();
-            Rewrite::Summary { text, kept_from: reach(*kept), strip_reasoning: true }
+            Rewrite::Summary { text, kept_from: reach(*kept), strip_reasoning: *kept != 1 }
         }
         Next::Cleared(kept) => {
             Rewrite::Cleared { results_to: reach(*kept), keep_bytes: 4, strip_reasoning: false }
@@ -92,11 +93,7 @@ fn play(service: Service, steps: &[Next]) -> Result<(), TestCaseError> {
             stable = kept_to(&mut session, MarkPoint::System(0));
             prop_assert!(stable > 1024);
         }
-        covered = match service.rules {
-            // What the service marks by itself may be gone with the next step: words to go on.
-            "openai" => tokens_to(&request, request.blocks.iter().rposition(|it| it.mark.is_some()).unwrap()),
-            _ => outcome.covered,
-        };
+        covered = outcome.covered;
         asked.push(request);
         rewritten = false;
         take(&mut session, next);
@@ -150,6 +147,41 @@ fn a_summary_stands_ahead_of_the_older_entries_it_keeps() {
     let step = |calls| Next::Step { thinks: false, speaks: true, calls };
     for service in SERVICES {
         play(service, &[step(10), Next::Summary(2), step(0), step(30), step(0)]).unwrap();
+    }
+}
+
+#[test]
+fn words_to_go_on_count_where_the_bridge_is_planned() {
+    let step = |calls| Next::Step { thinks: false, speaks: true, calls };
+    for service in SERVICES {
+        for calls in 0..14 {
+            play(service, &[step(2), Next::Summary(0), step(calls), step(0)]).unwrap();
+            play(service, &[step(0), Next::Summary(1), step(calls), step(0)]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_note_for_the_turn_that_is_left_in_place_is_no_edit() {
+    let service = Service { model: "claude-opus-5-5", ..CLAUDE };
+    let mut session = Session::new(service, 1_200, &[600]);
+    let mut audit = Audit::new(service.simulator(), None);
+    let mut covered = 0;
+    for turn in 0..4_u64 {
+        session.user(1, 5);
+        let text = Text::new(format!("Mind turn {turn}.")).unwrap();
+        session.push(Entry::Note(Note { kind: NoteKind::TurnScoped, text }));
+        for step in 0..2 {
+            let request = session.planned();
+            let system =
+                request.blocks.iter().filter(|it| it.role == Role::Developer && it.message.is_some());
+            assert_eq!(system.count() as u64, turn + 1);
+            let row = audit.step(&request, Some(Duration::from_secs(2 * turn + step)), None);
+            assert_eq!(row.divergence, None, "turn {turn}, step {step}");
+            assert!(row.usage.cache_read >= covered, "turn {turn}, step {step}: {:?}", row.usage);
+            covered = row.usage.total_input() - row.usage.input;
+            session.step(true, true, usize::from(step == 0), 5);
+        }
     }
 }
 

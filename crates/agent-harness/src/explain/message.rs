@@ -80,7 +80,7 @@ pub(crate) fn messages(draft: &Draft<'_>, marks: &[Mark]) -> Vec<ExplainedMessag
 fn explained(message: Message<'_>, id: Option<EntryId>) -> ExplainedMessage {
     let (kind, parts) = match message {
         Message::User(message) => (MessageKind::User, message.parts().iter().map(user_part).collect()),
-        Message::Note(words) => (MessageKind::Note, vec![text(words)]),
+        Message::Note(words) | Message::TurnNote(words) => (MessageKind::Note, vec![text(words)]),
         Message::Assistant(parts, trim) => {
             let kept = parts.iter().filter(|part| is_kept(part, trim));
             (MessageKind::Assistant, kept.map(assistant_part).collect())

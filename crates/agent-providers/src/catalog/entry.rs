@@ -31,6 +31,7 @@ struct Facts {
     allowed_tools: Option<bool>,
     forced_tool_choice: Option<bool>,
     mid_conversation_system: Option<bool>,
+    turn_scoped_system: Option<bool>,
     vision: Option<bool>,
     refuses: Option<BTreeSet<Setting>>,
     prices: Option<GivenPrices>,
@@ -114,6 +115,7 @@ impl Entry {
             "allowed_tools" => value(raw).map(|given| facts.allowed_tools = given),
             "forced_tool_choice" => value(raw).map(|given| facts.forced_tool_choice = given),
             "mid_conversation_system" => value(raw).map(|given| facts.mid_conversation_system = given),
+            "turn_scoped_system" => value(raw).map(|given| facts.turn_scoped_system = given),
             "vision" => value(raw).map(|given| facts.vision = given),
             "refuses" => value(raw).map(|given| facts.refuses = given),
             "prices" => value(raw).and_then(prices).map(|given| facts.prices = given),
@@ -136,6 +138,7 @@ impl Entry {
         lay(&mut profile.allowed_tools, facts.allowed_tools);
         lay(&mut profile.forced_tool_choice, facts.forced_tool_choice);
         lay(&mut profile.mid_conversation_system, facts.mid_conversation_system);
+        lay(&mut profile.turn_scoped_system, facts.turn_scoped_system);
         lay(&mut profile.vision, facts.vision);
         lay(&mut profile.refuses, facts.refuses);
         if let Some(given) = facts.prices {
@@ -209,4 +212,4 @@ fn is_date(text: &str) -> bool {
     shape.eq("0000-00-00".chars())
 }
 
-const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, allowed_tools, forced_tool_choice, mid_conversation_system, vision, refuses, prices, known";
+const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, allowed_tools, forced_tool_choice, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known";

@@ -6,8 +6,8 @@ use agent_core::{
 };
 use bytes::Bytes;
 
-use super::form::{Cx, Form, Head, Run};
-use super::joined::Joined;
+use super::form::{Cx, Form, Head, Run, UNSCOPED};
+use super::joined::{Joined, Pushed};
 use super::json::quoted;
 use super::marks::{Marks, Spot, Unmarkable};
 use super::schema::is_sent;
@@ -87,7 +87,7 @@ impl<F: Form> SessionEncoder<F> {
             cx.note("messages", format!("the last {waiting} wait: {AWAITED}"));
         }
         let mut runs = Vec::new();
-        if self.messages.must_continue() {
+        if request.draft.view().goes_on() && !self.messages.is_awaiting() {
             runs.extend(self.form.runs(Rendered::Continue, &mut cx));
         }
         let notes = request.draft.ephemeral();
@@ -102,14 +102,14 @@ impl<F: Form> SessionEncoder<F> {
         runs
     }
 
-    /// The list of messages, with the system prompt in front where it belongs there.
+    /// The list of messages, with the system prompt in front where it belongs there; whether one is limited to its turn.
     fn list(
         &self,
         request: &ModelRequest<'_>,
         marks: &Marks,
         body: &mut Body,
         diagnostics: &mut Vec<Diagnostic>,
-    ) {
+    ) -> bool {
         let marker = |ttl| self.form.marker(ttl);
         let has_system = F::SYSTEM_IN_LIST && !self.system.bytes.is_empty();
         if has_system {
@@ -120,12 +120,16 @@ impl<F: Form> SessionEncoder<F> {
         let after = self.ephemeral(request, diagnostics);
         let is_paused = self.messages.is_awaiting() || is_paused(request.draft.view());
         let in_messages = marks.of_part(Spot::in_messages, marker);
-        let last = self.messages.push(body, &in_messages, after, is_paused);
+        let Pushed { last, scopes } = self.messages.push(body, &in_messages, after, is_paused);
+        if scopes.lost {
+            diagnostics.push(Diagnostic { what: "note".into(), why: UNSCOPED.into() });
+        }
         let model_ends = last.is_some_and(F::is_model) && F::MODEL_MAY_NOT_END;
         if model_ends && !is_paused {
             diagnostics.push(Diagnostic { what: "messages".into(), why: ENDS_WITH_MODEL.into() });
         }
         body.push(Bytes::from_static(F::glue(last, None)));
+        scopes.kept
     }
 }
 
@@ -142,7 +146,7 @@ impl<F: Form> Encoder for SessionEncoder<F> {
         }
         self.tools.push(&mut body, &marks.of_part(Spot::in_tools, marker));
         body.push(Bytes::from_static(F::LIST));
-        self.list(request, &marks, &mut body, &mut diagnostics);
+        let scoped = self.list(request, &marks, &mut body, &mut diagnostics);
         let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics: &mut diagnostics };
         let ModelRequest { system, draft, settings, tool_choice, marks, stream, .. } = *request;
         let request =
@@ -151,7 +155,7 @@ impl<F: Form> Encoder for SessionEncoder<F> {
         tail.lay_over(request.settings, &mut cx);
         body.push(Bytes::from(tail.into_bytes()));
         body.push(Bytes::from_static(self.form.end(request.stream)));
-        let headers = self.form.headers(request, &self.profile);
+        let headers = self.form.headers(request, &self.profile, scoped);
         Encoded { request: Outgoing { body, stream: request.stream, headers }, diagnostics }
     }
 }

@@ -52,9 +52,14 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// The role in which an open run is written, between these two; at the end, `next` is `None`.
-    fn settled(role: Self::Role, _before: Option<Self::Role>, _next: Option<Self::Role>) -> Self::Role {
-        role
+    /// Gives open runs that follow each other the roles they are written in, between these two; at the end, `next` is
+    /// `None`.
+    fn settle(_group: &mut [Self::Role], _before: Option<Self::Role>, _next: Option<Self::Role>) {}
+
+    /// Whether words that are meant until the user speaks again keep that scope in the role they are written in; `None`
+    /// for all other words.
+    fn keeps_scope(_asked: Self::Role, _settled: Self::Role) -> Option<bool> {
+        None
     }
 
     /// Notes which tools the provider still runs after the step, by their ids. As long as there is one, it takes
@@ -86,8 +91,13 @@ pub(crate) trait Form: fmt::Debug + Send + Sync + 'static {
     /// The end of the body, the only part that depends on streaming.
     fn end(&self, stream: bool) -> &'static [u8];
 
-    /// Headers that what is in the body needs.
-    fn headers(&self, _request: &ModelRequest<'_>, _profile: &ModelProfile) -> Vec<(String, String)> {
+    /// Headers that what is in the body needs; whether a message in it is limited to its turn.
+    fn headers(
+        &self,
+        _request: &ModelRequest<'_>,
+        _profile: &ModelProfile,
+        _scoped: bool,
+    ) -> Vec<(String, String)> {
         Vec::new()
     }
 }
@@ -124,4 +134,12 @@ impl Cx<'_> {
     pub(crate) fn note(&mut self, what: &str, why: impl Into<String>) {
         self.diagnostics.push(Diagnostic { what: what.to_owned(), why: why.into() });
     }
+
+    /// Tells of words that are meant until the user speaks again, and stay in sight here.
+    pub(crate) fn unscoped(&mut self) {
+        self.note("note", UNSCOPED);
+    }
 }
+
+/// What is told of a note whose scope cannot be kept.
+pub(crate) const UNSCOPED: &str = "a note for the turn stays in sight after the next message of the user: this model, or this place, has no system message that is limited to the turn; use an ephemeral reminder where that matters";

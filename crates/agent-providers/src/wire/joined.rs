@@ -18,6 +18,8 @@ pub(super) struct Joined<F: Form> {
     places: Vec<Place>,
     has_summary: bool,
     last: Option<F::Role>,
+    /// What became of words that are meant for a turn.
+    scopes: Scopes,
     /// Runs at the end that are joined once it is known what follows them ([`Form::is_open`]).
     open: Vec<Run<F::Role>>,
     /// Tools that the provider still runs ([`Form::pending`]).
@@ -35,6 +37,31 @@ pub(super) struct Joined<F: Form> {
 enum Key {
     Entry(EntryId, Trim),
     Summary(EntryId),
+    Continue,
+}
+
+/// What a body got of the messages.
+#[derive(Debug)]
+pub(super) struct Pushed<R> {
+    /// Who speaks last.
+    pub(super) last: Option<R>,
+    pub(super) scopes: Scopes,
+}
+
+/// Whether there are words that are meant until the user speaks again, and that keep this scope or lose it
+/// ([`Form::keeps_scope`]).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Scopes {
+    pub(super) kept: bool,
+    pub(super) lost: bool,
+}
+
+impl Scopes {
+    fn see<F: Form>(&mut self, asked: F::Role, settled: F::Role) {
+        let keeps = F::keeps_scope(asked, settled);
+        self.kept |= keeps == Some(true);
+        self.lost |= keeps == Some(false);
+    }
 }
 
 #[derive(Debug)]
@@ -58,6 +85,7 @@ impl<F: Form> Default for Joined<F> {
             places: Vec::new(),
             has_summary: false,
             last: None,
+            scopes: Scopes::default(),
             open: Vec::new(),
             pending: Vec::new(),
             waiting: Vec::new(),
@@ -74,29 +102,21 @@ impl<F: Form> Joined<F> {
     /// As long as no boundary was added, the view is the one before and the new entries, none of which is trimmed:
     /// a boundary reaches back only. After a boundary the list is joined anew out of what is remembered.
     pub(super) fn follow(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
-        let all = view.entries();
-        let is_boundary = |entry: &Entry| matches!(entry, Entry::Boundary(_));
-        match all.get(self.entries..).filter(|new| !new.iter().any(is_boundary)) {
-            Some(new) => {
-                for (position, entry) in (self.entries..).zip(new) {
-                    let id = EntryId::at(position);
-                    self.join(Rendered::Entry { id, entry, trim: Trim::default() }, form, cx);
-                }
-            }
+        match view.added(self.entries) {
+            Some(added) => added.for_each(|piece| self.join(piece, form, cx)),
             None => self.join_anew(view, form, cx),
         }
-        self.entries = all.len();
+        self.entries = view.entries().len();
     }
 
-    /// Appends the messages, cut only where a marker stands, and `after` them what stays in no later body; gives who
-    /// speaks last. `marks` are in the order of the body. What the model said last goes back as it is if it `is_paused`.
+    /// Appends the messages, cut only where a marker stands, and `after` them what may stay in no later body. `marks` are in the order of the body. What the model said last goes back as it is if it `is_paused`.
     pub(super) fn push(
         &self,
         body: &mut Body,
         marks: &[(Splice, &'static [u8])],
         after: Vec<Run<F::Role>>,
         is_paused: bool,
-    ) -> Option<F::Role> {
+    ) -> Pushed<F::Role> {
         let (mut from, joined) = (0, self.buffers.count());
         let is_last = after.is_empty() && self.open.is_empty() && !is_paused;
         let ending = Some(()).filter(|()| is_last).and_then(|()| self.ending());
@@ -115,17 +135,18 @@ impl<F: Form> Joined<F> {
                 None => body.push(bytes),
             }
         }
-        let mut last = self.last;
-        for (at, (role, bytes)) in settled::<F>(last, self.open.iter().chain(&after)).into_iter().enumerate()
-        {
+        let Self { mut last, mut scopes, .. } = *self;
+        let open: Vec<_> = self.open.iter().chain(&after).collect();
+        for (at, (run, role)) in open.iter().zip(settled::<F>(last, &open)).enumerate() {
             body.push(Bytes::from_static(F::glue(last, Some(role))));
             match marks.iter().find(|(splice, _)| splice.buffer == open_buffer(joined, at)) {
-                Some((splice, marker)) => push_marked(body, bytes, splice.at, marker),
-                None => body.push(bytes.clone()),
+                Some((splice, marker)) => push_marked(body, &run.bytes, splice.at, marker),
+                None => body.push(run.bytes.clone()),
             }
+            scopes.see::<F>(run.role, role);
             last = Some(role);
         }
-        last
+        Pushed { last, scopes }
     }
 
     /// Where an entry, or the summary at its boundary, takes a marker.
@@ -157,13 +178,6 @@ impl<F: Form> Joined<F> {
         self.waiting.len()
     }
 
-    /// Whether words to go on must follow, as the view puts them ([`Rendered::Continue`]): what was summarised may
-    /// not end with the model.
-    pub(super) fn must_continue(&self) -> bool {
-        let model_ends = self.last.is_some_and(F::is_model) && self.open.is_empty();
-        self.has_summary && model_ends && !self.is_awaiting()
-    }
-
     /// The last buffer as it may end a request, and how many bytes before the brace at its end are left out; `None` if
     /// it may end one as it is.
     fn ending(&self) -> Option<(Bytes, usize)> {
@@ -177,12 +191,7 @@ impl<F: Form> Joined<F> {
     fn join_anew(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
         let (segments, round) = (std::mem::take(&mut self.segments), self.round + 1);
         *self = Self { segments, round, ..Self::default() };
-        for piece in view.rendered() {
-            // It stands at the end of one request only.
-            if !matches!(piece, Rendered::Continue) {
-                self.join(piece, form, cx);
-            }
-        }
+        view.settled().for_each(|piece| self.join(piece, form, cx));
         // What a rewrite took out of sight is let go once it outweighs what is shown.
         if self.segments.len() > 2 * self.places.len() + 16 {
             self.segments.retain(|_, remembered| remembered.used == round);
@@ -191,9 +200,11 @@ impl<F: Form> Joined<F> {
 
     fn join(&mut self, piece: Rendered<'_>, form: &F, cx: &mut Cx<'_>) {
         let (key, entry) = match piece {
-            Rendered::Entry { id, trim, .. } => (Key::Entry(id, trim), id),
-            Rendered::Summary { id, .. } => (Key::Summary(id), id),
-            Rendered::Continue => return,
+            Rendered::Entry { id, trim, .. } => (Key::Entry(id, trim), Some(id)),
+            Rendered::Summary { id, .. } => (Key::Summary(id), Some(id)),
+            // The provider that is not done was asked without.
+            Rendered::Continue if self.is_awaiting() => return,
+            Rendered::Continue => (Key::Continue, None),
         };
         self.has_summary |= matches!(piece, Rendered::Summary { .. });
         let remembered = self.segments.entry(key).or_insert_with(|| {
@@ -202,7 +213,7 @@ impl<F: Form> Joined<F> {
         });
         remembered.used = self.round;
         match step_of(piece) {
-            None if self.is_awaiting() => self.waiting.push((key, entry)),
+            None if self.is_awaiting() => self.waiting.extend(entry.map(|entry| (key, entry))),
             None => self.place(key, entry),
             Some(step) => {
                 if form.replaces(step, cx.profile) {
@@ -212,15 +223,15 @@ impl<F: Form> Joined<F> {
                 form.pending(step, cx.profile, &mut self.pending);
                 if !self.is_awaiting() {
                     let waiting = std::mem::take(&mut self.waiting);
-                    waiting.into_iter().for_each(|(key, entry)| self.place(key, entry));
+                    waiting.into_iter().for_each(|(key, entry)| self.place(key, Some(entry)));
                 }
             }
         }
     }
 
-    /// Puts the runs of a piece behind what is there.
-    fn place(&mut self, key: Key, entry: EntryId) {
-        let Self { segments, buffers, open, last, .. } = self;
+    /// Puts the runs of a piece behind what is there. Words to go on are no entry.
+    fn place(&mut self, key: Key, entry: Option<EntryId>) {
+        let Self { segments, buffers, open, last, scopes, .. } = self;
         let Some(remembered) = segments.get(&key) else { return };
         let mut splice = None;
         for run in &remembered.runs {
@@ -228,9 +239,11 @@ impl<F: Form> Joined<F> {
                 open_buffer(buffers.count(), open.len())
             } else {
                 let before = std::mem::take(open);
-                for (role, bytes) in settled::<F>(*last, before.iter().chain([run])) {
+                let runs: Vec<_> = before.iter().chain([run]).collect();
+                for (run, role) in runs.iter().zip(settled::<F>(*last, &runs)) {
                     buffers.push(F::glue(*last, Some(role)));
-                    buffers.push(bytes);
+                    buffers.push(&run.bytes);
+                    scopes.see::<F>(run.role, role);
                     *last = Some(role);
                 }
                 buffers.count() - 1
@@ -240,6 +253,7 @@ impl<F: Form> Joined<F> {
                 open.push(run.clone());
             }
         }
+        let Some(entry) = entry else { return };
         let summaries = usize::from(self.has_summary);
         let entries = self.places.get(summaries..).unwrap_or_default();
         let at = summaries + entries.partition_point(|place| place.entry < entry);
@@ -253,6 +267,7 @@ impl<F: Form> Joined<F> {
         self.open.clear();
         self.has_summary = false;
         self.last = None;
+        self.scopes = Scopes::default();
     }
 }
 
@@ -270,23 +285,18 @@ fn open_buffer(joined: usize, at: usize) -> usize {
     joined + 2 * at + 1
 }
 
-/// Runs with the roles they are written in: that of an open one depends on what is before it and behind it.
-fn settled<'r, F: Form + 'r>(
-    mut last: Option<F::Role>,
-    mut runs: impl Iterator<Item = &'r Run<F::Role>> + Clone,
-) -> Vec<(F::Role, &'r Bytes)> {
-    let mut all = Vec::new();
-    while let Some(run) = runs.next() {
-        let role = if F::is_open(run.role) {
-            let after = runs.clone().map(|run| run.role).find(|role| !F::is_open(*role));
-            F::settled(run.role, last, after)
-        } else {
-            run.role
-        };
-        last = Some(role);
-        all.push((role, &run.bytes));
+/// The roles that runs are written in: those of open ones depend on what is before them and behind them.
+fn settled<F: Form>(last: Option<F::Role>, runs: &[&Run<F::Role>]) -> Vec<F::Role> {
+    let mut roles: Vec<F::Role> = runs.iter().map(|run| run.role).collect();
+    let mut at = 0;
+    while at < roles.len() {
+        let (known, rest) = roles.split_at_mut(at);
+        let open = rest.iter().take_while(|role| F::is_open(**role)).count();
+        let (group, rest) = rest.split_at_mut(open);
+        F::settle(group, known.last().copied().or(last), rest.first().copied());
+        at += open + 1;
     }
-    all
+    roles
 }
 
 fn push_marked(body: &mut Body, buffer: &Bytes, at: usize, marker: &'static [u8]) {

@@ -2,7 +2,8 @@
 
 use agent_core::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Mark, MarkPoint, ModelProfile,
-    ProviderPart, RawJson, Reasoning, Rewrite, Seal, Text, ToolOutput, Ttl, UserMessage, UserPart,
+    Note, NoteKind, ProviderPart, RawJson, Reasoning, Rewrite, Seal, Text, ToolOutput, Ttl, UserMessage,
+    UserPart,
 };
 use agent_providers::{WireFormat, import_request};
 
@@ -75,6 +76,62 @@ fn a_summary_stands_for_what_it_covers() {
     {"role":"assistant","content":[{"type":"text","text":"We looked."}]},
     {"role":"user","content":[{"type":"text","text":"Continue."}]}]
     "#);
+}
+
+/// Who speaks in which message: `s` the system, `t` the system for this turn.
+#[test]
+fn a_note_for_the_turn_is_a_system_message_that_is_cleared() {
+    let turn =
+        |words: &str| Entry::Note(Note { kind: NoteKind::TurnScoped, text: Text::new(words).unwrap() });
+    let said = || step(vec![words("b")], vec![]);
+    let looked = || step(vec![call("x", "look", "{}")], vec![ToolOutput::text("r")]);
+    let header = ("anthropic-beta".to_owned(), "mid-conversation-system-clear-at-2026-08-21".to_owned());
+    let check = |entries: Vec<Entry>, reminders: &[&'static str], expect: &str, is_lost: bool| {
+        let ask = Ask { reminders: reminders.to_vec(), ..Ask::bare() };
+        let encoded = ask.encode(&mut *encoder_of(profile("claude-opus-5-5")), &history(entries));
+        let sent = text(&encoded.request.body);
+        let cleared = r#"{"role":"system","clear_at":"next_user_message","content":["#;
+        let roles = messages(&sent).replace(cleared, r#"{"role":"t"#);
+        let roles: Vec<&str> = roles.split(r#"{"role":""#).skip(1).map(|part| &part[..1]).collect();
+        assert_eq!(roles.concat(), expect, "{sent}");
+        assert_eq!(encoded.request.headers.contains(&header), expect.contains('t'), "{expect}");
+        let told = encoded.diagnostics.iter().any(|told| told.what == "note");
+        assert_eq!(told, is_lost, "{expect}: {:?}", encoded.diagnostics);
+    };
+    check(vec![user("a"), turn("n")], &[], "ut", false);
+    check(vec![user("a"), turn("n"), turn("m")], &["now"], "ut", false);
+    check(vec![user("a"), turn("n"), said(), user("c")], &[], "utau", false);
+    check(vec![user("a"), looked(), turn("n"), said(), user("c")], &["now"], "uautaus", false);
+    // Where it cannot stand, or beside words that stay, it stays too.
+    check(vec![user("a"), said(), turn("n")], &[], "uau", true);
+    check(vec![user("a"), turn("n"), user("b")], &[], "u", true);
+    check(vec![user("a"), note("m"), turn("n"), said()], &[], "usa", true);
+    check(vec![user("a"), turn("n"), note("m")], &["now"], "us", true);
+    check(vec![user("a"), note("m")], &["now"], "us", false);
+    check(vec![turn("n")], &[], "u", true);
+    // What a summary covers is in the request no more.
+    let rewrite = |at| Rewrite::Summary {
+        text: Text::new("s").unwrap(),
+        kept_from: EntryId::at(at),
+        strip_reasoning: true,
+    };
+    check(vec![user("a"), turn("n"), said(), Entry::Boundary(rewrite(3)), user("b")], &[], "uau", false);
+}
+
+#[test]
+fn a_model_without_such_messages_is_sent_an_ordinary_note() {
+    let turn = Entry::Note(Note { kind: NoteKind::TurnScoped, text: Text::new("n").unwrap() });
+    let check = |profile: ModelProfile, expect: &str| {
+        let log = history(vec![user("a"), turn.clone()]);
+        let encoded = Ask::bare().encode(&mut *encoder_of(profile), &log);
+        assert!(text(&encoded.request.body).contains(expect), "{}", text(&encoded.request.body));
+        assert_eq!(encoded.request.headers, []);
+        let told: Vec<_> = encoded.diagnostics.iter().filter(|told| told.what == "note").collect();
+        assert!(matches!(told[..], [told] if told.why.contains("ephemeral reminder")), "{told:?}");
+    };
+    check(profile("claude-sonnet-4-6"), r#"{"type":"text","text":"a"},{"type":"text","text":"n"}]}]"#);
+    let lasting = ModelProfile { turn_scoped_system: false, ..profile("claude-opus-5-5") };
+    check(lasting, r#"{"role":"system","content":[{"type":"text","text":"n"}]}]"#);
 }
 
 #[test]

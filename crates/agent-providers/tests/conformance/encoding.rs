@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use agent_core::{
     AssistantPart, AssistantText, CacheProfile, CallId, Encoded, Encoder, Entry, EntryId, History, Mark,
     MarkPoint, ModelProfile, ModelRequest, Note, NoteKind, ProviderData, RawJson, Reasoning, RequestSettings,
-    Response, Seal, StepRecord, SystemBlock, Text, ToolCall, ToolCard, ToolChoice, ToolInput, ToolOutput,
-    ToolResult, Ttl, UserMessage,
+    Response, Rewrite, Seal, StepRecord, SystemBlock, Text, ToolCall, ToolCard, ToolChoice, ToolInput,
+    ToolOutput, ToolResult, Ttl, UserMessage,
 };
 use agent_providers::openai_chat::Quirks;
 use agent_providers::{Dialect, ToolNames, WireFormat, encoder};
@@ -81,6 +81,9 @@ fn profile(dialect: &Dialect, vision: bool) -> ModelProfile {
     ModelProfile {
         cache: CacheProfile::Marked { max_marks: 4, min_tokens: 1_024, lookback: 20, collapse_runs: true },
         forced_tool_choice: true,
+        // Those that see images let the system speak inside the conversation too.
+        mid_conversation_system: vision,
+        turn_scoped_system: vision,
         vision,
         known: true,
         ..ModelProfile::conservative(dialect.provider.clone(), "model-1")
@@ -184,6 +187,43 @@ fn what_only_another_provider_understands_is_told_of_once() {
     }
 }
 
+/// Summaries that keep nothing, an answer, a call that was answered, and what the user said.
+#[test]
+fn words_to_go_on_stay_where_they_were_asked() {
+    let said = |at: usize| {
+        let part = AssistantPart::text(format!("said {at}")).unwrap();
+        Entry::Step(StepRecord::new(Response::of(vec![part]), vec![]).unwrap())
+    };
+    let user = |at: usize| Entry::User(UserMessage::text(format!("asked {at}")).unwrap());
+    let summary = |kept_from: usize| {
+        let text = Text::new("all of it").unwrap();
+        Entry::Boundary(Rewrite::Summary { text, kept_from: EntryId::at(kept_from), strip_reasoning: true })
+    };
+    let cleared =
+        |to: usize| Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(to), keep_bytes: 9 });
+    // So often words to go on are sent once all is there, and before the entry that follows the boundaries.
+    let check = |entries: Vec<Entry>, counts: [usize; 2]| {
+        let asked = entries.iter().rposition(|entry| matches!(entry, Entry::Boundary(_))).unwrap() + 1;
+        for dialect in dialects() {
+            let ask = Ask { reminders: 0, ..Ask::of(&mut Dice::new(Vec::new())) };
+            let mut used = encoder(&dialect, profile(&dialect, true), ToolNames::default());
+            let (mut log, mut sent) = (History::new(), Vec::new());
+            for entry in &entries {
+                log.push(entry.clone()).unwrap();
+                sent.push(body(&ask.encode(&mut *used, &log, true)));
+            }
+            let count = |body: &str| body.matches("Continue.").count();
+            assert_eq!([count(&sent[asked - 1]), count(&sent[entries.len() - 1])], counts, "{dialect:?}");
+        }
+    };
+    check(vec![user(0), sealed_by("nobody"), summary(2), said(3), user(4)], [1, 1]);
+    check(vec![user(0), said(1), summary(1), said(3), user(4)], [1, 1]);
+    check(vec![user(0), said(1), summary(1), cleared(2), said(4), said(5)], [1, 1]);
+    check(vec![user(0), said(1), summary(1), user(3), said(4)], [1, 0]);
+    check(vec![user(0), said(1), summary(0), summary(2), said(4), summary(4)], [1, 1]);
+    check(vec![user(0), sealed_by("nobody"), summary(1), said(3)], [0, 0]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -262,6 +302,34 @@ proptest! {
         }
     }
 
+    /// What was asked is the beginning of what is asked after the answer, up to the end of its last message: after
+    /// boundaries too, words to go on included. An encoder that starts anew gives the same bytes.
+    #[test]
+    fn an_answer_leaves_what_was_asked_as_it_was(
+        bytes in proptest::collection::vec(any::<u8>(), 0..240),
+        may_speak in any::<bool>(),
+    ) {
+        for dialect in dialects() {
+            let mut dice = Dice::new(bytes.clone());
+            let ask = Ask { reminders: 0, marks: Vec::new(), ..Ask::of(&mut dice) };
+            let whole = history(&mut dice, &dialect.provider, true);
+            let fresh = || encoder(&dialect, profile(&dialect, may_speak), ToolNames::default());
+            let (mut used, mut log) = (fresh(), History::new());
+            let mut asked = body(&ask.encode(&mut *used, &log, true));
+            for entry in whole.entries() {
+                log.push(entry.clone()).unwrap();
+                let now = body(&ask.encode(&mut *used, &log, true));
+                prop_assert_eq!(&now, &body(&ask.encode(&mut *fresh(), &log, true)), "{:?}", dialect);
+                let is_asked = log.len() > 1 && matches!(entry, Entry::Step(_));
+                if is_asked {
+                    let end = end_of_messages(dialect.format, &asked);
+                    prop_assert_eq!(asked.get(..end), now.get(..end), "{:?}", dialect);
+                }
+                asked = now;
+            }
+        }
+    }
+
     /// The body of a step is the beginning of the next one's, up to the end of its last message; an encoder that
     /// starts anew gives the same bytes.
     #[test]
@@ -270,12 +338,12 @@ proptest! {
             let mut dice = Dice::new(bytes.clone());
             let ask = Ask { reminders: 0, marks: Vec::new(), ..Ask::of(&mut dice) };
             let whole = history(&mut dice, format.as_str(), false);
-            let (mut used, mut log) = (fresh(format, true), History::new());
+            let (mut used, mut log) = (fresh(format, false), History::new());
             let mut before: Option<String> = None;
             for entry in whole.entries() {
                 log.push(entry.clone()).unwrap();
                 let now = body(&ask.encode(&mut *used, &log, true));
-                prop_assert_eq!(&now, &body(&ask.encode(&mut *fresh(format, true), &log, true)), "{:?}", format);
+                prop_assert_eq!(&now, &body(&ask.encode(&mut *fresh(format, false), &log, true)), "{:?}", format);
                 if let Some(before) = before {
                     let end = end_of_messages(format, &before);
                     prop_assert_eq!(before.get(..end), now.get(..end), "{:?}", format);

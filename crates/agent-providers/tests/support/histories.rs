@@ -43,7 +43,11 @@ pub(crate) fn history(dice: &mut Dice, provider: &str, boundaries: bool) -> Hist
         let _refused = log.push(entry);
     }
     // No request is made of a conversation in which nobody asked for anything.
-    if !log.view().messages().any(|said| matches!(said, Message::User(_) | Message::Note(_))) {
+    if !log
+        .view()
+        .messages()
+        .any(|said| matches!(said, Message::User(_) | Message::Note(_) | Message::TurnNote(_)))
+    {
         log.push(Entry::User(maker.user())).unwrap();
     }
     log
@@ -69,7 +73,8 @@ impl Maker<'_> {
     }
 
     fn note(&mut self) -> Entry {
-        Entry::Note(Note { kind: NoteKind::Reminder, text: self.text() })
+        let kind = if self.dice.coin() { NoteKind::TurnScoped } else { NoteKind::Reminder };
+        Entry::Note(Note { kind, text: self.text() })
     }
 
     fn summary(&mut self, end: usize) -> Entry {

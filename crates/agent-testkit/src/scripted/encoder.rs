@@ -101,7 +101,7 @@ fn tail(request: &ModelRequest<'_>) -> String {
 fn render(said: Message<'_>) -> String {
     match said {
         Message::User(user) => message("user", &join(user.parts().iter().map(user_part))),
-        Message::Note(text) => message("user", &text_block(text)),
+        Message::Note(text) | Message::TurnNote(text) => message("user", &text_block(text)),
         Message::Assistant(parts, trim) => {
             let shown = parts
                 .iter()

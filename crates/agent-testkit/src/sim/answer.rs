@@ -152,9 +152,10 @@ impl Answering<'_> {
         let request = wire::read(body)?;
         self.wire.check_body(&request)?;
         let mut asked = accounts.read(self.wire, body)?;
-        if let Some(betas) = parts.headers.get("anthropic-beta").and_then(|value| value.to_str().ok()) {
-            asked.note_betas(betas);
-        }
+        let betas = parts.headers.get("anthropic-beta").and_then(|value| value.to_str().ok());
+        let betas = betas.unwrap_or_default();
+        self.wire.check_betas(&request, betas)?;
+        asked.note_betas(betas);
         asked.check_thinking(&request)?;
         accounts.check(self.wire, &asked, &request)?;
         Ok((request, Some(asked)))

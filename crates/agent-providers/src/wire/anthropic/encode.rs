@@ -6,7 +6,7 @@ use agent_core::{
 
 use memchr::memmem;
 
-use super::segment::{Blocks, Needs, Renderer, Role, follow_uses, is_compaction, may_go_on, note_role};
+use super::segment::{Blocks, Needs, Renderer, Role, follow_uses, is_compaction, may_go_on, reminder_role};
 use super::settings::{betas, tail};
 use crate::wire::form::{Cx, Form, Head, Run};
 use crate::wire::json::write;
@@ -58,25 +58,35 @@ impl Form for MessagesForm {
     fn reminders(&self, notes: &[Note], cx: &mut Cx<'_>) -> Vec<Run<Role>> {
         let mut blocks = Blocks::default();
         notes.iter().for_each(|note| blocks.text(note.text.as_str()));
-        vec![blocks.run(note_role(cx.profile))]
+        vec![blocks.run(reminder_role(cx.profile))]
     }
 
     /// A message opens where the role changes. The first message must be the user's, unless it stands for others.
     fn glue(last: Option<Role>, next: Option<Role>) -> &'static [u8] {
         use Role as R;
         match (last, next) {
-            (None, Some(R::User | R::Note)) => br#"{"role":"user","content":["#,
+            (None, Some(R::User | R::Note | R::TurnNote | R::Reminder)) => br#"{"role":"user","content":["#,
             (None, Some(R::System)) => br#"{"role":"system","content":["#,
+            (None, Some(R::TurnSystem)) => {
+                br#"{"role":"system","clear_at":"next_user_message","content":["#
+            }
             (None, Some(R::Compacted)) => br#"{"role":"assistant","content":["#,
             (None, Some(R::Assistant)) => {
                 br#"{"role":"user","content":[{"type":"text","text":"(no content)"}]},{"role":"assistant","content":["#
             }
-            (Some(R::User | R::Note), Some(R::User | R::Note))
+            (Some(R::User), Some(R::User | R::Note | R::TurnNote | R::Reminder))
+            | (Some(R::Note | R::TurnNote | R::Reminder), Some(R::User))
             | (Some(R::System), Some(R::System))
+            | (Some(R::TurnSystem), Some(R::TurnSystem))
             | (Some(R::Assistant | R::Compacted), Some(R::Assistant | R::Compacted)) => b",",
             (Some(_), Some(R::Assistant | R::Compacted)) => br#"]},{"role":"assistant","content":["#,
-            (Some(_), Some(R::User | R::Note)) => br#"]},{"role":"user","content":["#,
+            (Some(_), Some(R::User | R::Note | R::TurnNote | R::Reminder)) => {
+                br#"]},{"role":"user","content":["#
+            }
             (Some(_), Some(R::System)) => br#"]},{"role":"system","content":["#,
+            (Some(_), Some(R::TurnSystem)) => {
+                br#"]},{"role":"system","clear_at":"next_user_message","content":["#
+            }
             (Some(_), None) => b"]}]",
             (None, None) => b"]",
         }
@@ -98,17 +108,39 @@ impl Form for MessagesForm {
     }
 
     fn is_open(role: Role) -> bool {
-        role == Role::Note
+        matches!(role, Role::Note | Role::TurnNote | Role::Reminder)
     }
 
-    /// The system may speak after the user, at the end or before the model.
-    fn settled(role: Role, before: Option<Role>, next: Option<Role>) -> Role {
-        let follows = matches!(before, Some(Role::User | Role::System));
-        match (role, next) {
-            (Role::Note, None | Some(Role::Assistant | Role::Compacted)) if follows => Role::System,
-            (Role::Note, _) => Role::User,
-            (Role::User | Role::System | Role::Assistant | Role::Compacted, _) => role,
+    /// The system may speak after the user, at the end or before the model, in one message: what is meant for a turn
+    /// stays with what is not where both speak at once.
+    fn settle(group: &mut [Role], mut before: Option<Role>, next: Option<Role>) {
+        let may_follow = matches!(next, None | Some(Role::Assistant | Role::Compacted));
+        let lasting = group.iter().rposition(|role| *role == Role::Note);
+        for (at, role) in group.iter_mut().enumerate() {
+            let is_mixed = before == Some(Role::System) || lasting.is_some_and(|lasting| at < lasting);
+            let is_scoped = match *role {
+                Role::TurnNote => !is_mixed,
+                Role::Reminder => before == Some(Role::TurnSystem),
+                Role::Note
+                | Role::User
+                | Role::System
+                | Role::TurnSystem
+                | Role::Assistant
+                | Role::Compacted => false,
+            };
+            *role = match before {
+                Some(Role::User | Role::System | Role::TurnSystem) if may_follow && is_scoped => {
+                    Role::TurnSystem
+                }
+                Some(Role::User | Role::System | Role::TurnSystem) if may_follow => Role::System,
+                _ => Role::User,
+            };
+            before = Some(*role);
         }
+    }
+
+    fn keeps_scope(asked: Role, settled: Role) -> Option<bool> {
+        (asked == Role::TurnNote).then_some(settled == Role::TurnSystem)
     }
 
     fn pending(&self, step: &StepRecord, profile: &ModelProfile, pending: &mut Vec<String>) {
@@ -134,9 +166,15 @@ impl Form for MessagesForm {
         tail(request, cx)
     }
 
-    fn headers(&self, request: &ModelRequest<'_>, profile: &ModelProfile) -> Vec<(String, String)> {
+    fn headers(
+        &self,
+        request: &ModelRequest<'_>,
+        profile: &ModelProfile,
+        scoped: bool,
+    ) -> Vec<(String, String)> {
         let refuses_fast = profile.refuses.contains(&Setting::Fast);
         let mut all = self.needs.all();
+        all.extend(scoped.then_some(CLEAR_AT));
         all.extend(betas(request.settings, refuses_fast, &profile.provider));
         all.sort_unstable();
         all.dedup();
@@ -148,5 +186,7 @@ impl Form for MessagesForm {
     }
 }
 
+/// System messages that are limited to a turn.
+const CLEAR_AT: &str = "mid-conversation-system-clear-at-2026-08-21";
 /// The beginning of words without anything attached.
 const TEXT: &[u8] = br#"{"type":"text","text":"#;

@@ -23,8 +23,14 @@ pub(crate) enum Role {
     User,
     /// The harness, where the system may speak inside the conversation; as the user where it may not.
     Note,
+    /// The same, until the user speaks again.
+    TurnNote,
+    /// The same, in one request only.
+    Reminder,
     /// The harness, in a message of its own.
     System,
+    /// The same, in one that the model does not see any more when the user has spoken again.
+    TurnSystem,
     Assistant,
     /// The model, in a message that stands for all before it.
     Compacted,
@@ -79,6 +85,7 @@ impl Renderer<'_, '_> {
         let role = match message {
             Message::User(_) | Message::Tool(..) => Role::User,
             Message::Note(_) => note_role(self.cx.profile),
+            Message::TurnNote(_) => self.turn_role(),
             Message::Assistant(..) | Message::Summary(_) => self.assistant_role(step),
         };
         let mut blocks = Blocks::default();
@@ -89,7 +96,7 @@ impl Renderer<'_, '_> {
                 UserPart::Provider(part) => self.provider("message.part", &mut blocks, part),
                 _ => self.cx.no_form("message.part"),
             }),
-            Message::Note(words) => blocks.text(words),
+            Message::Note(words) | Message::TurnNote(words) => blocks.text(words),
             Message::Summary(words) => blocks.text(words.as_str()),
             Message::Assistant(parts, trim) => {
                 let lost = step.map(|step| self.lost_uses(step)).unwrap_or_default();
@@ -100,6 +107,15 @@ impl Renderer<'_, '_> {
             }
         }
         blocks.run(role)
+    }
+
+    fn turn_role(&mut self) -> Role {
+        let ModelProfile { mid_conversation_system, turn_scoped_system, .. } = *self.cx.profile;
+        if mid_conversation_system && turn_scoped_system {
+            return Role::TurnNote;
+        }
+        self.cx.unscoped();
+        note_role(self.cx.profile)
     }
 
     fn assistant_role(&self, step: Option<&StepRecord>) -> Role {
@@ -387,6 +403,11 @@ fn text_field(part: &ProviderPart, key: &str) -> Option<String> {
 /// How words of the harness are sent.
 pub(super) fn note_role(profile: &ModelProfile) -> Role {
     if profile.mid_conversation_system { Role::Note } else { Role::User }
+}
+
+/// How words of the harness for one request are sent.
+pub(super) fn reminder_role(profile: &ModelProfile) -> Role {
+    if profile.mid_conversation_system { Role::Reminder } else { Role::User }
 }
 
 /// Blocks that may name an uploaded file.

@@ -47,6 +47,11 @@ impl Renderer<'_, '_> {
                 parts.text(words);
                 Role::User
             }
+            Message::TurnNote(words) => {
+                self.cx.unscoped();
+                parts.text(words);
+                Role::User
+            }
             Message::Summary(words) => {
                 parts.text(words.as_str());
                 Role::Model

@@ -40,6 +40,10 @@ impl Renderer<'_, '_> {
         match message {
             Message::User(said) => vec![self.user(said)],
             Message::Note(words) => vec![plain(Role::User, words)],
+            Message::TurnNote(words) => {
+                self.cx.unscoped();
+                vec![plain(Role::User, words)]
+            }
             Message::Summary(words) => vec![plain(Role::Assistant, words.as_str())],
             Message::Assistant(parts, trim) => vec![self.assistant(parts, trim)],
             Message::Tool(step, _, trim) => self.results(step, trim),

@@ -68,6 +68,10 @@ impl Renderer<'_, '_> {
                 vec![self.user(content)]
             }
             Message::Note(words) => vec![self.words(std::iter::once(words))],
+            Message::TurnNote(words) => {
+                self.cx.unscoped();
+                vec![self.words(std::iter::once(words))]
+            }
             Message::Summary(words) => {
                 let mut said = Said::default();
                 said.content.text(words.as_str());

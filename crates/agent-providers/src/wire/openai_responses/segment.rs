@@ -78,6 +78,10 @@ impl Renderer<'_, '_> {
                 vec![Run::of(parts.into_item(USER))]
             }
             Message::Note(words) => self.note([words].into_iter()),
+            Message::TurnNote(words) => {
+                self.cx.unscoped();
+                self.note([words].into_iter())
+            }
             Message::Summary(words) => {
                 let mut said = Said::default();
                 said.push(words.as_str(), "");

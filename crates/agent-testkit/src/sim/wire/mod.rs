@@ -66,6 +66,11 @@ pub(super) trait Wire: fmt::Debug + Sync {
     /// Refuses settings that the model does not take.
     fn check_model(&self, request: &Value, rules: &CacheRules, profile: &ModelProfile) -> Check;
 
+    /// Refuses what belongs to a beta feature that the head of the request did not ask for.
+    fn check_betas(&self, _request: &Value, _betas: &str) -> Check {
+        Ok(())
+    }
+
     /// A prompt of so many tokens where fewer are the most.
     fn overflow(&self, tokens: u64, most: u64) -> ApiError;
 

@@ -89,6 +89,10 @@ impl Wire for Messages {
         validate::check_model(request, profile)
     }
 
+    fn check_betas(&self, request: &Value, betas: &str) -> Check {
+        validate::check_betas(request, betas)
+    }
+
     fn overflow(&self, tokens: u64, most: u64) -> ApiError {
         ApiError::invalid(format!("prompt is too long: {tokens} tokens > {most} maximum"))
     }

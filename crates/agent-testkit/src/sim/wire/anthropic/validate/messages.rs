@@ -13,6 +13,7 @@ pub(super) fn check(messages: &Value) -> Check {
     }
     roles(list)?;
     for (number, message) in list.iter().enumerate() {
+        scope(number, message)?;
         content(number, message, number + 1 == list.len())?;
     }
     Ok(())
@@ -47,6 +48,18 @@ fn roles(list: &[Value]) -> Check {
         }
     }
     Ok(())
+}
+
+/// Only a system message can be limited to its turn. One that was is no edit: it stays where it is.
+fn scope(number: usize, message: &Value) -> Check {
+    match (message["clear_at"].as_str(), &message["clear_at"]) {
+        (_, Value::Null) => Ok(()),
+        (Some("next_user_message" | "never"), _) if message["role"] == "system" => Ok(()),
+        (Some(_), _) if message["role"] == "system" => {
+            refuse(format!("messages.{number}.clear_at: Input should be 'next_user_message' or 'never'"))
+        }
+        (_, _) => refuse(format!("messages.{number}.clear_at: Extra inputs are not permitted")),
+    }
 }
 
 fn content(number: usize, message: &Value, is_last: bool) -> Check {

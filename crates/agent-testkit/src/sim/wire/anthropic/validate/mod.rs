@@ -66,10 +66,27 @@ pub(super) fn check_model(request: &Value, profile: &ModelProfile) -> Check {
         return refuse("tool_choice: this model does not support forcing a tool; use 'auto' or 'none'");
     }
     let system = items(&request["messages"]).position(|message| message["role"] == "system");
-    match system.filter(|_| !profile.mid_conversation_system) {
-        Some(number) => refuse(format!("messages.{number}.role: Input should be 'user' or 'assistant'")),
+    if let Some(number) = system.filter(|_| !profile.mid_conversation_system) {
+        return refuse(format!("messages.{number}.role: Input should be 'user' or 'assistant'"));
+    }
+    match cleared(request).filter(|_| !profile.turn_scoped_system) {
+        Some(number) => refuse(format!("messages.{number}.clear_at: Extra inputs are not permitted")),
         None => Ok(()),
     }
+}
+
+/// Refuses what belongs to a feature that the head of the request did not ask for.
+pub(super) fn check_betas(request: &Value, betas: &str) -> Check {
+    let is_asked = betas.split(',').any(|beta| beta.trim() == CLEAR_AT);
+    match cleared(request).filter(|_| !is_asked) {
+        Some(number) => refuse(format!("messages.{number}.clear_at: Extra inputs are not permitted")),
+        None => Ok(()),
+    }
+}
+
+/// The first message that says when it is cleared.
+fn cleared(request: &Value) -> Option<usize> {
+    items(&request["messages"]).position(|message| !message["clear_at"].is_null())
 }
 
 fn refuse(message: impl Into<String>) -> Check {
@@ -134,6 +151,7 @@ fn marker(control: &Value) -> Result<usize, ApiError> {
 }
 
 const MOST_MARKERS: usize = 4;
+const CLEAR_AT: &str = "mid-conversation-system-clear-at-2026-08-21";
 
 #[cfg(test)]
 mod tests {
@@ -252,6 +270,35 @@ mod tests {
         );
         let thinking = r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"b"}]}]"#;
         check_messages(thinking, "messages.1.content.0.thinking.signature: Field required");
+    }
+
+    #[test]
+    fn a_system_message_can_be_limited_to_its_turn() {
+        let list = |role: &str, clear_at: &str| {
+            format!(
+                r#"[{{"role":"user","content":"a"}},{{"role":"{role}","content":"x","clear_at":{clear_at}}}]"#
+            )
+        };
+        let cleared = list("system", r#""next_user_message""#);
+        check_messages(&cleared, "");
+        check_messages(&list("system", r#""never""#), "");
+        check_messages(&list("system", "null"), "");
+        check_messages(&list("system", r#""later""#), "messages.1.clear_at: Input should be");
+        check_messages(&list("system", "true"), "messages.1.clear_at: Extra inputs");
+        check_messages(&list("assistant", r#""next_user_message""#), "messages.1.clear_at: Extra inputs");
+        let request: Value = serde_json::from_str(&format!(r#"{{"messages":{cleared}}}"#)).unwrap();
+        let told = |check: Check| check.map_or_else(|error| error.message, |()| String::new());
+        let says = |beta: &str| told(check_betas(&request, beta));
+        assert_eq!(says(&format!("files-api-2025-04-14, {CLEAR_AT}")), "");
+        assert_eq!(says(""), "messages.1.clear_at: Extra inputs are not permitted");
+        let profile = |can: bool| ModelProfile {
+            known: true,
+            mid_conversation_system: true,
+            turn_scoped_system: can,
+            ..ModelProfile::conservative("anthropic", "m")
+        };
+        assert_eq!(told(check_model(&request, &profile(true))), "");
+        assert!(told(check_model(&request, &profile(false))).contains("messages.1.clear_at"));
     }
 
     #[test]
