@@ -179,9 +179,10 @@ pub(crate) struct Joiner {
 
 impl Joiner {
     /// `lone` says whether [`mended`] found halves in the event the text came from.
-    pub(crate) fn join(&mut self, text: &str, lone: bool) -> String {
+    pub(crate) fn join<'t>(&mut self, text: impl Into<Cow<'t, str>>, lone: bool) -> String {
+        let text = text.into();
         if !lone && self.high.is_none() {
-            return text.to_owned();
+            return text.into_owned();
         }
         let mut out = String::with_capacity(text.len() + 4);
         for c in text.chars() {

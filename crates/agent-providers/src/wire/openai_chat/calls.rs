@@ -137,7 +137,7 @@ impl Call {
             name.clone_into(&mut self.name);
         }
         let new = arguments.map(text_or_raw).unwrap_or_default();
-        self.input.push_str(&self.joiner.join(&new, lone));
+        self.input.push_str(&self.joiner.join(new, lone));
         let fields = Fields::read(raw).unwrap_or_default();
         if let Some(function) = fields.get("function").and_then(|raw| Fields::read(raw.get())) {
             keep(&mut self.function_fields, &function, &["name", "arguments"], lone);
