@@ -62,6 +62,8 @@ struct Answer {
     stalled: Duration,
     /// The read that is waited for.
     reading: Option<Reading>,
+    /// Once the end of the body was read: how often the connection is still given time to be kept.
+    turns: Option<u8>,
     over: bool,
 }
 
@@ -160,6 +162,7 @@ impl Answer {
             limits,
             stalled: Duration::ZERO,
             reading: None,
+            turns: None,
             over: false,
         }
     }
@@ -251,18 +254,27 @@ impl Answer {
 
     /// After the terminal event only the end of the body is waited for, and not for long, so that the connection can
     /// be used again. What comes, or fails to, changes nothing.
+    ///
+    /// It is tasks of the client that find the connection free and put it back. Without a turn for them the next
+    /// request, which follows at once, would open another one, and every session would hold two.
     fn poll_leave(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let start = match self.reading {
-            Some(reading) => reading.start,
-            None => {
-                let start = Instant::now();
-                self.reading = Some(Reading { wait: self.wait(), start, before: self.decoder.progress() });
-                start
+        if self.turns.is_none() {
+            let (wait, before) = (self.wait(), self.decoder.progress());
+            let reading =
+                *self.reading.get_or_insert_with(|| Reading { wait, start: Instant::now(), before });
+            ready!(self.poll_piece(reading.start + LAST_READ, cx).map(drop));
+        }
+        match self.turns.unwrap_or(TURNS).checked_sub(1) {
+            Some(left) => {
+                self.turns = Some(left);
+                cx.waker().wake_by_ref();
+                Poll::Pending
             }
-        };
-        ready!(self.poll_piece(start + LAST_READ, cx).map(drop));
-        self.over = true;
-        Poll::Ready(())
+            None => {
+                self.over = true;
+                Poll::Ready(())
+            }
+        }
     }
 
     /// Any byte ends one wait of a stream, an event the other. What is no stream may begin as late as a response.
@@ -354,3 +366,5 @@ fn arrival() -> SystemTime {
 }
 
 const LAST_READ: Duration = Duration::from_millis(100);
+/// One for the task that reads the connection, one for the task that keeps it.
+const TURNS: u8 = 2;

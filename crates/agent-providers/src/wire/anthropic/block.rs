@@ -1,6 +1,7 @@
 //! One content block while it arrives: its deltas are collected until it is complete.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use agent_core::{
     AssistantPart, AssistantText, CallId, ModelError, ModelEvent, ProviderData, ProviderPart, RawJson,
@@ -69,7 +70,8 @@ pub(crate) enum Done {
 #[derive(Debug)]
 pub(crate) struct PlainCall {
     pub(crate) id: CallId,
-    pub(crate) name: String,
+    /// All its deltas share it.
+    pub(crate) name: Arc<str>,
     pub(crate) input: String,
     /// What else the provider says of it: who called.
     pub(crate) data: Option<ProviderData>,
@@ -152,7 +154,7 @@ impl Block {
             "tool_use" => {
                 let Reading { provider, names, calls } = reading;
                 let id = CallId::new(block.id.into_string()).unwrap_or_else(|_| CallId::positional(calls));
-                let (name, data) = (names.real(block.name.as_str()), call_data(raw, provider));
+                let (name, data) = (names.real(block.name.as_str()).into(), call_data(raw, provider));
                 let call = PlainCall { id, name, input: String::new(), data };
                 Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
             }

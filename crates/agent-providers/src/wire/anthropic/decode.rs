@@ -328,7 +328,8 @@ impl PlainCall {
     }
 
     fn judged(self, input: ToolInput) -> AssistantPart {
-        AssistantPart::ToolCall(ToolCall { id: self.id, name: self.name, input, data: self.data })
+        let name = self.name.as_ref().to_owned();
+        AssistantPart::ToolCall(ToolCall { id: self.id, name, input, data: self.data })
     }
 }
 

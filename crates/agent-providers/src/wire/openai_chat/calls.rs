@@ -153,7 +153,7 @@ impl Call {
         }
         let json = self.input.get(told..).unwrap_or_default().to_owned();
         self.told = Some(self.input.len());
-        let tool = names.real(&self.name);
+        let tool = names.real(&self.name).into();
         out.push(ModelEvent::ToolInputDelta { index, call: self.id.clone(), tool, json });
     }
 
