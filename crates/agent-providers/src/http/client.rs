@@ -30,10 +30,13 @@ pub struct HttpTransport {
     last: Arc<Mutex<Option<Prepared>>>,
 }
 
+/// Method, address and headers as they were given.
+type Head = (Cow<'static, str>, Arc<str>, Arc<[(String, String)]>);
+
 /// A request but for its body, checked and ready to be sent.
 #[derive(Clone)]
 struct Prepared {
-    of: (Cow<'static, str>, Arc<str>, Arc<[(String, String)]>),
+    of: Head,
     method: Method,
     url: Url,
     headers: HeaderMap,

@@ -364,7 +364,7 @@ mod tests {
             let mut text = String::new();
             for delta in deltas {
                 let (json, lone) = mended(delta);
-                text.push_str(&joiner.join(&serde_json::from_str::<String>(&json).unwrap(), lone));
+                text.push_str(&joiner.join(serde_json::from_str::<String>(&json).unwrap(), lone));
             }
             text.push_str(joiner.end());
             assert_eq!(text, expect);

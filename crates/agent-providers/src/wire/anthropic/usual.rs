@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 /// More of a block's words or of a call's input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UsualDelta<'e> {
@@ -76,30 +78,22 @@ impl<'e> Scan<'e> {
         if inner.contains('\\') {
             return serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned);
         }
-        Some(Cow::Borrowed(inner))
+        let is_json = inner.bytes().all(|byte| byte >= b' ');
+        is_json.then_some(Cow::Borrowed(inner))
     }
 
-    /// What stands between two quotes, escapes as they are.
+    /// What stands between two quotes, escapes as they are. Control characters, which JSON does not have there, pass.
     fn string(&mut self) -> Option<&'e str> {
         self.expect(b'"')?;
         let start = self.at;
-        let rest = self.text.as_bytes().get(start..)?;
-        let mut bytes = rest.iter().enumerate();
-        while let Some((at, byte)) = bytes.next() {
-            match byte {
-                b'"' => {
-                    self.at = start + at + 1;
-                    return self.text.get(start..start + at);
-                }
-                b'\\' => {
-                    bytes.next();
-                }
-                // JSON has no such bytes in a string.
-                0..0x20 => return None,
-                _ => {}
+        loop {
+            let end = self.at + memchr2(b'"', b'\\', self.text.as_bytes().get(self.at..)?)?;
+            if self.text.as_bytes().get(end) == Some(&b'"') {
+                self.at = end + 1;
+                return self.text.get(start..end);
             }
+            self.at = end + 2;
         }
-        None
     }
 
     /// A count as JSON writes it.
