@@ -22,6 +22,9 @@ pub struct Body {
 /// the pieces behind the last sealed block, at most [`BLOCK_BYTES`] and one piece, are copied into each body. So the
 /// work of a call is proportional to what is new. It is not `Clone`: it has one writer.
 ///
+/// Blocks grow with what is sealed, from 4 KiB to [`BLOCK_BYTES`]: of a thousand short conversations each holds little
+/// beside its words, and a long one has few buffers.
+///
 /// ```
 /// use agent_core::{Body, SharedBuffers};
 ///
@@ -42,13 +45,15 @@ pub struct SharedBuffers {
     blocks: usize,
     /// Bytes of all blocks.
     sealed_len: usize,
+    /// Pieces of all blocks.
+    sealed_pieces: usize,
     /// What is not sealed yet.
     open: Vec<u8>,
     /// Where each piece ends, counted from the beginning of the first one.
     ends: Vec<usize>,
 }
 
-/// A block is sealed when it has at least so many bytes.
+/// A block is sealed when it has at least so many bytes, or earlier.
 pub const BLOCK_BYTES: usize = 32 * 1024;
 
 #[derive(Clone)]
@@ -172,15 +177,29 @@ impl SharedBuffers {
         if piece.is_empty() {
             return;
         }
+        self.make_room(piece.len());
         self.open.extend_from_slice(piece);
         self.ends.push(self.sealed_len + self.open.len());
-        if self.open.len() >= BLOCK_BYTES {
-            self.open.shrink_to_fit();
-            let buffer = Bytes::from(std::mem::take(&mut self.open));
-            self.sealed_len += buffer.len();
-            self.sealed.fill(self.blocks, Slot { buffer, end: self.sealed_len });
-            self.blocks += 1;
+        if self.open.len() >= (self.sealed_len / 4).clamp(FIRST_BLOCK, BLOCK_BYTES) {
+            self.seal();
         }
+    }
+
+    /// By pages: doubling would leave every short conversation as much unused as it has words.
+    fn make_room(&mut self, more: usize) {
+        let needed = self.open.len() + more;
+        if needed > self.open.capacity() {
+            self.open.reserve_exact(needed.next_multiple_of(PAGE) - self.open.len());
+        }
+    }
+
+    fn seal(&mut self) {
+        self.open.shrink_to_fit();
+        let buffer = Bytes::from(std::mem::take(&mut self.open));
+        self.sealed_len += buffer.len();
+        self.sealed_pieces = self.ends.len();
+        self.sealed.fill(self.blocks, Slot { buffer, end: self.sealed_len });
+        self.blocks += 1;
     }
 
     /// The bytes of the piece at a position; empty when there is none.
@@ -199,6 +218,22 @@ impl SharedBuffers {
     /// How many pieces there are.
     pub fn count(&self) -> usize {
         self.ends.len()
+    }
+
+    /// How many pieces, from the first one on, are in sealed blocks.
+    pub fn sealed_count(&self) -> usize {
+        self.sealed_pieces
+    }
+
+    /// The piece at a position as a part of its block, which it shares; `None` as long as that is not sealed.
+    pub fn sealed_piece(&self, at: usize) -> Option<Bytes> {
+        if at >= self.sealed_pieces {
+            return None;
+        }
+        let (start, end) = (self.start(at), self.start(at + 1));
+        let block = self.block(start);
+        let before = self.block_start(block);
+        self.sealed.slot(block).map(|slot| slot.buffer.slice(start - before..end - before))
     }
 
     /// Where a piece begins; past the last one, where that one ends.
@@ -269,6 +304,9 @@ fn place(at: usize) -> (usize, usize) {
     (shelf, at - FIRST_SHELF * ((1 << shelf) - 1))
 }
 
+/// Bytes of the first blocks.
+const FIRST_BLOCK: usize = 4 * 1024;
+const PAGE: usize = 2 * 1024;
 const FIRST_SHELF: usize = 32;
 /// Enough for as many blocks as 32 bits can count.
 const SHELVES: usize = 28;
@@ -312,17 +350,33 @@ mod tests {
     #[test]
     fn what_is_sealed_stays_the_same_buffers() {
         let (mut shared, _) = shared(&[BLOCK_BYTES / 3; 10]);
+        shared.push(b"not sealed");
         let mut early = Body::default();
-        early.push_shared(&shared, 0..10);
+        early.push_shared(&shared, 0..11);
         (0..10).for_each(|_| shared.push(&[7; BLOCK_BYTES / 3]));
         let mut late = Body::default();
-        late.push_shared(&shared, 0..20);
-        assert_eq!((early.buffers().count(), late.buffers().count()), (3, 5));
-        assert_eq!(late.parts.len(), 1, "blocks are taken in one step");
-        assert_eq!(places(&early)[..2], places(&late)[..2]);
+        late.push_shared(&shared, 0..usize::MAX);
+        assert!(early.parts.len() == 2 && late.parts.len() <= 2, "blocks are taken in one step");
+        let sealed = early.buffers().count() - 1;
+        assert_eq!(places(&early)[..sealed], places(&late)[..sealed]);
         assert_eq!(places(&early.clone()), places(&early));
         assert!(late.to_vec().starts_with(&early.to_vec()));
-        assert_eq!(late.len(), 20 * (BLOCK_BYTES / 3));
+        assert_eq!(late.len(), 20 * (BLOCK_BYTES / 3) + b"not sealed".len());
+    }
+
+    #[test]
+    fn a_block_is_as_large_as_what_is_before_it_allows() {
+        let mut shared = SharedBuffers::default();
+        let mut sizes = Vec::new();
+        for _ in 0..600 {
+            shared.push(&[7; 500]);
+            assert!(shared.open.capacity() < shared.open.len() + PAGE, "little is held unused");
+            let sealed = shared.sealed_len - sizes.iter().sum::<usize>();
+            sizes.extend((sealed > 0).then_some(sealed));
+        }
+        assert_eq!(sizes.first(), Some(&4_500), "nine pieces fill the first one");
+        assert!(sizes.is_sorted() && sizes.last() >= Some(&BLOCK_BYTES), "{sizes:?}");
+        assert!(sizes.len() < 20, "a long list is few blocks: {sizes:?}");
     }
 
     proptest::proptest! {
@@ -344,6 +398,9 @@ mod tests {
                 let left = left.min(part.len());
                 expect.extend_from_slice(&part[left..right.clamp(left, part.len())]);
                 proptest::prop_assert_eq!(shared.piece(from), part);
+                let sealed = shared.sealed_piece(from);
+                proptest::prop_assert_eq!(sealed.is_some(), from < shared.sealed_count());
+                proptest::prop_assert!(sealed.is_none_or(|piece| piece == part && piece.as_ptr() == shared.piece(from).as_ptr()));
             }
             proptest::prop_assert_eq!(body.len(), expect.len());
             proptest::prop_assert_eq!(body.to_vec(), expect);

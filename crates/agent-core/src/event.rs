@@ -1,5 +1,7 @@
 //! What happened, with coordinates, for people and programs that watch.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -86,8 +88,9 @@ pub enum EventBody {
         index: u32,
         /// The call, as the provider names it.
         call: CallId,
-        /// The tool.
-        tool: String,
+        /// The tool; all deltas of a call share it.
+        #[serde(with = "shared_text")]
+        tool: Arc<str>,
         /// The next piece of JSON.
         json: String,
     },
@@ -337,6 +340,21 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
+/// A text that clones share, as the text it is.
+mod shared_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(deserializer).map(Arc::from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +375,15 @@ mod tests {
         let text = serde_json::to_string(&event).unwrap();
         insta::assert_snapshot!(text, @r#"{"seq":7,"session":"s","turn":"turn_1","step":0,"type":"step.completed","data":{"entry":1,"finish":{"kind":"stop","raw":"end_turn"},"usage":{"input":3,"output":0,"reasoning":0,"cache_read":0,"cache_write_5m":0,"cache_write_1h":0,"raw":{"b":1,"a":1.0}}}}"#);
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn a_shared_text_is_written_as_any_other() {
+        let (call, json) = (CallId::new("c").unwrap(), "{".to_owned());
+        let body = EventBody::ToolInputDelta { attempt: 0, index: 1, call, tool: "look".into(), json };
+        let text = serde_json::to_string(&body).unwrap();
+        assert!(text.contains(r#""tool":"look""#), "{text}");
+        assert_eq!(serde_json::from_str::<EventBody>(&text).unwrap(), body);
     }
 
     #[test]

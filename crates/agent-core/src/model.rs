@@ -145,8 +145,8 @@ pub enum ModelEvent {
         index: u32,
         /// The call.
         call: CallId,
-        /// The tool.
-        tool: String,
+        /// The tool; all deltas of a call share it.
+        tool: Arc<str>,
         /// The next piece of its input's JSON; empty when the call has just begun.
         json: String,
     },

@@ -31,8 +31,8 @@ use memchr::memchr2;
 /// # Ok::<(), agent_providers::SseError>(())
 /// ```
 pub struct SseFrames {
-    lines: Lines,
-    events: EventStream<Lines>,
+    /// Made for the first event that is not of the usual shape.
+    parser: Option<Box<Parser>>,
     usual: Usual,
     /// The bytes of a line whose end has not arrived.
     partial: Vec<u8>,
@@ -43,8 +43,14 @@ pub struct SseFrames {
     state: State,
 }
 
+/// The whole grammar.
+struct Parser {
+    lines: Lines,
+    events: EventStream<Lines>,
+}
+
 /// The event at work while it has the usual shape.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Usual {
     name: String,
     data: String,
@@ -117,12 +123,8 @@ pub const DEFAULT_EVENT_LIMIT: usize = 16 << 20;
 impl SseFrames {
     /// A framer that refuses events of more than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
-        let lines = Lines::default();
-        // The parser panics on a byte order mark in what it is fed first.
-        lines.put(b"\n".to_vec());
         Self {
-            events: EventStream::new(lines.clone()),
-            lines,
+            parser: None,
             usual: Usual::default(),
             partial: Vec::new(),
             after_cr: false,
@@ -219,31 +221,54 @@ impl SseFrames {
             }
             return;
         }
+        let parser = self.parser.get_or_insert_with(Box::default);
         for line in self.usual.hand_over().into_iter().flatten() {
-            self.lines.put(line.into_bytes());
+            parser.lines.put(line.into_bytes());
         }
-        self.lines.put(format!("{line}\n").into_bytes());
+        parser.lines.put(format!("{line}\n").into_bytes());
         self.usual.is_over = !line.is_empty();
-        self.parse(give);
-    }
-
-    fn parse(&mut self, give: &mut impl FnMut(Result<FrameRef<'_>, SseError>)) {
-        let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(event)) = Pin::new(&mut self.events).poll_next(&mut context) {
-            match event {
-                Ok(event) => give(Ok(FrameRef { event: &event.event, data: &event.data })),
-                Err(EventStreamError::Transport(never)) => match never {},
-                Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => {
-                    self.fail();
-                    return give(Err(SseError::Grammar));
-                }
-            }
+        if let Err(error) = parser.parse(give) {
+            self.fail();
+            give(Err(error));
         }
     }
 
     fn fail(&mut self) {
         self.state = State::Failed;
         self.partial = Vec::new();
+    }
+}
+
+impl Parser {
+    fn parse(&mut self, give: &mut impl FnMut(Result<FrameRef<'_>, SseError>)) -> Result<(), SseError> {
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(event)) = Pin::new(&mut self.events).poll_next(&mut context) {
+            match event {
+                Ok(event) => give(Ok(FrameRef { event: &event.event, data: &event.data })),
+                Err(EventStreamError::Transport(never)) => match never {},
+                Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)) => {
+                    return Err(SseError::Grammar);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        let lines = Lines::default();
+        // The parser panics on a byte order mark in what it is fed first.
+        lines.put(b"\n".to_vec());
+        Self { events: EventStream::new(lines.clone()), lines }
+    }
+}
+
+/// With room for usual events, so that an answer does not find it out by growing.
+impl Default for Usual {
+    fn default() -> Self {
+        let (name, data) = (String::with_capacity(32), String::with_capacity(256));
+        Self { name, data, has_data: false, is_over: false }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The seam between a model and the network: one request out, a head and a stream of bytes back.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use agent_core::{Body, ModelError};
 use async_trait::async_trait;
@@ -32,11 +34,12 @@ pub trait Transport: fmt::Debug + Send + Sync {
 #[expect(clippy::exhaustive_structs, reason = "built by the model, read by every transport")]
 pub struct TransportRequest {
     /// The HTTP method, for example `POST`.
-    pub method: String,
-    /// The whole address.
-    pub url: String,
-    /// Names in lower case, each once, and values. The length of the body is not among them.
-    pub headers: Vec<(String, String)>,
+    pub method: Cow<'static, str>,
+    /// The whole address. Requests of one model share it.
+    pub url: Arc<str>,
+    /// Names in lower case, each once, and values. The length of the body is not among them. Requests of one model
+    /// share them.
+    pub headers: Arc<[(String, String)]>,
     /// The body, as the buffers it was encoded into.
     pub body: Body,
 }

@@ -21,18 +21,24 @@ pub struct Lease {
     /// Invariant: grows with every lease of the session, so that an older one is known to be lost.
     epoch: u64,
     /// Gives the session back when it is dropped.
-    _guard: Box<dyn Any + Send + Sync>,
+    guard: Box<dyn Any + Send + Sync>,
 }
 
 impl Lease {
     /// For stores: a lease whose guard gives the session back on drop.
     pub fn new(session: SessionId, epoch: u64, guard: impl Any + Send + Sync) -> Self {
-        Self { session, epoch, _guard: Box::new(guard) }
+        Self { session, epoch, guard: Box::new(guard) }
     }
 
     /// The session that is held.
     pub fn session(&self) -> &SessionId {
         &self.session
+    }
+
+    /// The guard, when it is of this type: a store finds there what it put into its own leases.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn guard<T: Any>(&self) -> Option<&T> {
+        self.guard.downcast_ref()
     }
 
     /// How many leases of the session there were, this one included.

@@ -9,6 +9,9 @@
 //! and a worker that lost it is refused by its epoch. [`MemoryStore`] keeps sessions in this process;
 //! `SqliteStore` (feature `sqlite`) keeps them in a directory of the local disk.
 //!
+//! A write holds what is new and nothing that grows with the session. With `SqliteStore` it is one transaction and one
+//! fsync, which the writes of other sessions that wait at that moment share.
+//!
 //! **It never knows** what an entry, a step or a turn means, which async runtime drives it, or what time it is.
 //!
 //! ```

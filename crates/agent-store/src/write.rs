@@ -73,6 +73,9 @@ pub(crate) struct Records(pub(crate) Vec<Record>);
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) is_response: bool,
+    /// Whether its slots hold what is new since the last commit, and not all of it. Only stores that keep stamps apart
+    /// write such records.
+    pub(crate) adds: bool,
     pub(crate) body: Json,
 }
 
@@ -182,11 +185,14 @@ impl Events {
 
 impl Records {
     pub(crate) fn encode(session: &SessionId, records: &[JournalRecord]) -> Result<Self, StoreError> {
-        let encoded = records.iter().map(|record| {
-            let is_response = matches!(record, JournalRecord::Response(_));
-            Ok(Record { is_response, body: json(session, record)? })
-        });
-        encoded.collect::<Result<_, _>>().map(Self)
+        records.iter().map(|record| Record::encode(session, record)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Record {
+    pub(crate) fn encode(session: &SessionId, record: &JournalRecord) -> Result<Self, StoreError> {
+        let is_response = matches!(record, JournalRecord::Response(_));
+        Ok(Self { is_response, adds: false, body: json(session, record)? })
     }
 }
 
@@ -206,7 +212,7 @@ fn own(lease: &SessionId, given: &SessionId) -> Result<(), StoreError> {
 }
 
 #[expect(clippy::expect_used, reason = "serde_json writes UTF-8")]
-fn json<T: Serialize>(session: &SessionId, value: &T) -> Result<Json, StoreError> {
+pub(crate) fn json<T: Serialize>(session: &SessionId, value: &T) -> Result<Json, StoreError> {
     // Taken, not borrowed: what is written may itself write.
     let mut scratch = SCRATCH.take();
     scratch.clear();

@@ -29,7 +29,9 @@ fn take(accountant: &mut Accountant, log: &mut History, word: &str) {
             let text = Text::new(words(20)).unwrap();
             Entry::Boundary(Rewrite::Summary { text, kept_from: reach, strip_reasoning: true })
         }
-        "X" => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 40 }),
+        "X" => {
+            Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 40, strip_reasoning: false })
+        }
         "@" => return accountant.report(number as u64, log.len()),
         other => panic!("no such thing happens: {other}"),
     };
@@ -223,7 +225,11 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
             let text = Text::new(words(number + 1)).unwrap();
             Entry::Boundary(Rewrite::Summary { text, kept_from: back, strip_reasoning: number % 2 == 0 })
         }
-        3 => Entry::Boundary(Rewrite::Cleared { results_to: back, keep_bytes: number }),
+        3 => Entry::Boundary(Rewrite::Cleared {
+            results_to: back,
+            keep_bytes: number,
+            strip_reasoning: number % 2 == 0,
+        }),
         4 => step(at, number + 1, None, reported.unwrap_or(0)),
         _ => step(at, 1, Some(number), reported.unwrap_or(0)),
     }

@@ -94,7 +94,7 @@ pub(super) async fn run(
         let checked = batch.iter().map(|call| check(config, work.lost, call)).collect();
         desk.run_batch(cancel, checked).await?;
     }
-    desk.flush().await?;
+    // What is not stored yet is written by the commit of the step, which follows at once.
     Ok(desk.results)
 }
 
@@ -109,7 +109,8 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// Runs the calls of a batch together; each answer is stored as soon as it is there.
+    /// Runs the calls of a batch together. Each answer is stored before anything else is waited for: at once while
+    /// others run, and the last one with what begins next, or with the commit of the step.
     async fn run_batch(&mut self, cancel: &Cancel, checked: Vec<Checked>) -> Result<(), HarnessError> {
         if checked.iter().any(|checked| matches!(checked, Checked::Ask(..))) {
             // A person may take long: the answer that was paid for is safe before they are asked.
@@ -121,10 +122,7 @@ impl Desk<'_> {
                 Asked::Cleared(call) => cleared.push(call),
                 Asked::Answered(done) => self.finish(done).await?,
                 // Nothing of this batch has begun, so nothing of it begins.
-                Asked::Stopped(done) => {
-                    self.finish(done).await?;
-                    return self.flush().await;
-                }
+                Asked::Stopped(done) => return self.finish(done).await,
             }
         }
         let mut running = FuturesUnordered::new();
@@ -134,10 +132,15 @@ impl Desk<'_> {
             }
             running.push(execute(context(self.config, self.live, &cleared.call, cancel), cancel, cleared));
         }
+        if running.is_empty() {
+            return Ok(());
+        }
         self.flush().await?;
         while let Some(done) = running.next().await {
             self.finish(done).await?;
-            self.flush().await?;
+            if !running.is_empty() {
+                self.flush().await?;
+            }
         }
         Ok(())
     }
@@ -167,7 +170,7 @@ impl Desk<'_> {
 
     /// Keeps an output under its tool's cap; the original goes to the blob store first, so nothing is lost.
     async fn cap(
-        &self,
+        &mut self,
         call: &ToolCall,
         output: ToolOutput,
         whole: &str,
@@ -176,6 +179,8 @@ impl Desk<'_> {
         if cap.fits(whole) {
             return Ok(output);
         }
+        // What finished before is safe before this is waited for.
+        self.flush().await?;
         let hash = self.config.store.put_blob(&self.live.meta.id, whole.as_bytes()).await?;
         let capped = cap.apply(whole, &format!("read on with read_file, path \"{hash}\"")).text;
         if let ToolOutput::Content(parts) = output {

@@ -112,6 +112,34 @@ fn dropped_again_and_again() {
     });
 }
 
+/// How many writes a turn takes beyond the two that begin it: a step without calls is one.
+fn check_writes(step: Reply, expect: usize) {
+    block(async {
+        let (store, effects) = (Points::default(), Effects::default());
+        let model = ScriptedModel::new(vec![step, Reply::text("All done.")]).by_history();
+        let end = Agent::with(model, store.clone(), effects).say("go").await.1;
+        assert_eq!(end.text, "All done.");
+        assert_eq!(store.writes() - 3, expect, "besides creation, opening and the last step");
+    });
+}
+
+#[test]
+fn a_step_takes_no_more_writes_than_it_needs() {
+    let look = |what: &str| ("look", format!(r#"{{"what":"{what}"}}"#));
+    let put = |what: &str| ("put", format!(r#"{{"what":"{what}"}}"#));
+    let step = |calls: &[(&str, String)]| {
+        calls.iter().fold(Reply::text("So."), |reply, (tool, input)| reply.call(*tool, input.clone()))
+    };
+    check_writes(step(&[look("a")]), 2);
+    check_writes(step(&[put("a")]), 2);
+    // Beside each other: the first result is safe while the second call runs.
+    check_writes(step(&[look("a"), look("b")]), 3);
+    // One after the other: a result is written with the mark of the next call.
+    check_writes(step(&[put("a"), put("b")]), 3);
+    check_writes(step(&[look("a"), put("b"), put("c"), look("d")]), 5);
+    check_writes(step(&[("missing", "{}".to_owned())]), 1);
+}
+
 #[test]
 fn another_message_joins_the_open_turn() {
     block(async {

@@ -142,7 +142,7 @@ fn a_sound_agent_passes() {
               a turn ends after 40 steps
               it ends when a call of one of these succeeds: complete
      9 pass   messages persisted atomically
-              a turn of 3 steps was broken at each of its 9 writes: what was stored
+              a turn of 3 steps was broken at each of its 7 writes: what was stored
               was whole every time, and the same message took the turn to its end
               the agent's own store gave back the same bytes of 4 entries, refused a
               commit on a stale revision and deleted the session

@@ -1,6 +1,7 @@
 //! Addresses: what a vendor's path adds to a base address, however much of it is written there already.
 
 use std::fmt;
+use std::sync::Arc;
 
 use reqwest::Url;
 
@@ -10,7 +11,8 @@ use super::ConfigError;
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) plain: Url,
-    pub(super) streamed: Url,
+    /// Written out, for answers that are not streamed and for those that are: every request shares one.
+    pub(super) written: [Arc<str>; 2],
 }
 
 impl Address {
@@ -28,7 +30,8 @@ impl Address {
             };
             streamed.set_query(Some(&query));
         }
-        Ok(Self { plain: url, streamed })
+        let written = [url.as_str().into(), streamed.as_str().into()];
+        Ok(Self { plain: url, written })
     }
 }
 
@@ -166,8 +169,8 @@ mod tests {
     fn gemini_is_asked_by_the_address() {
         let path = "/v1beta/models/{model}:{method}";
         let gemini = |base: &str, model: &str| {
-            let Address { plain, streamed } = Address::new(base, path, model).unwrap();
-            format!("{plain} | {}", streamed.as_str().trim_start_matches("https://g.example"))
+            let Address { written: [plain, streamed], .. } = Address::new(base, path, model).unwrap();
+            format!("{plain} | {}", streamed.trim_start_matches("https://g.example"))
         };
         let expect = |model: &str, version: &str| {
             format!(
@@ -180,7 +183,7 @@ mod tests {
         assert_eq!(gemini("https://g.example/v1beta/models/old:generateContent", "m"), expect("m", "v1beta"));
         assert_eq!(gemini("https://g.example", "a b?c#d"), expect("a%20b%3Fc%23d", "v1beta"));
         let keyed = Address::new("https://g.example?key=k", path, "m").unwrap();
-        assert!(keyed.streamed.as_str().ends_with(":streamGenerateContent?key=k&alt=sse"));
+        assert!(keyed.written[1].ends_with(":streamGenerateContent?key=k&alt=sse"));
     }
 
     #[test]

@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use agent_core::{Cancel, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use bytes::Bytes;
+use futures_core::Stream;
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
-use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
+use super::ApiKey;
 use crate::classify::{ResponseHead, classify, excerpt, with_head};
 use crate::names::ToolNames;
 use crate::transport::{ByteStream, TransportResponse};
@@ -20,10 +22,12 @@ use crate::wire::{Dialect, Events, LARGEST_BODY, StreamDecoder, too_large};
 
 /// How the bytes are read.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) dialect: Dialect,
+pub(super) struct Wire<'w> {
+    pub(super) dialect: &'w Dialect,
     pub(super) names: ToolNames,
     pub(super) limits: Limits,
+    /// What no error may quote.
+    pub(super) key: ApiKey,
 }
 
 /// How long to wait, and for how much.
@@ -48,6 +52,7 @@ struct Answer {
     /// Whether the server calls what it sends a stream.
     says_events: bool,
     cancel: Cancel,
+    key: ApiKey,
     /// Ends when the call is stopped.
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Goes off when nothing came in time, or earlier.
@@ -55,11 +60,27 @@ struct Answer {
     limits: Limits,
     /// How long the answer has been waited for since it last grew. What the caller does in between does not count.
     stalled: Duration,
+    /// The read that is waited for.
+    reading: Option<Reading>,
+    /// Once the end of the body was read: how often the connection is still given time to be kept.
+    turns: Option<u8>,
     over: bool,
+}
+
+/// A read that has begun.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    wait: Wait,
+    start: Instant,
+    /// How far the decoder was.
+    before: u64,
 }
 
 /// Nothing came in time.
 struct TimeOver;
+
+/// What a wait for a piece of the body ends with.
+type Piece = Result<Result<Option<Result<Bytes, ModelError>>, TimeOver>, ModelError>;
 
 /// What ends the next wait.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +96,7 @@ struct Wait {
 /// Waits for the answer to begin and for its first event, so that what fails before it is returned here.
 pub(super) async fn open(
     sent: impl Future<Output = Result<TransportResponse, ModelError>>,
-    wire: Wire,
+    wire: Wire<'_>,
     cancel: &Cancel,
 ) -> Result<ModelStream, ModelError> {
     let limit = wire.limits.response;
@@ -91,26 +112,38 @@ pub(super) async fn open(
         return Err(classify(&head, &body));
     }
     let arrived = head.now;
-    let mut answer = Answer::new(body, (headers, arrived), wire, cancel.clone());
+    let mut answer = Box::pin(Answer::new(body, (headers, arrived), wire, cancel.clone()));
     while answer.ready.is_empty() && !answer.over {
-        answer.read().await;
+        poll_fn(|cx| answer.poll_read(cx)).await;
     }
     match answer.ready.pop_front() {
         Some(Err(error)) => return Err(error),
         Some(first) => answer.ready.push_front(first),
         None => {}
     }
-    Ok(Box::pin(stream::unfold(Box::new(answer), Answer::next)))
+    Ok(answer)
+}
+
+impl Stream for Answer {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let answer = self.get_mut();
+        while answer.ready.is_empty() && !answer.over {
+            ready!(answer.poll_read(cx));
+        }
+        Poll::Ready(answer.ready.pop_front())
+    }
 }
 
 impl Answer {
     fn new(
         body: ByteStream,
         (headers, arrived): (Vec<(String, String)>, SystemTime),
-        wire: Wire,
+        wire: Wire<'_>,
         cancel: Cancel,
     ) -> Self {
-        let Wire { dialect, names, limits } = wire;
+        let Wire { dialect, names, limits, key } = wire;
         let head = ResponseHead { headers: &headers, ..ResponseHead::unknown() };
         let content_type = head.header("content-type").unwrap_or_default().to_ascii_lowercase();
         let says_events = ["event-stream", "ndjson"].iter().any(|name| content_type.contains(name));
@@ -118,39 +151,45 @@ impl Answer {
             body,
             headers,
             arrived,
-            decoder: StreamDecoder::with_event_limit(&dialect, names, limits.event),
+            decoder: StreamDecoder::with_event_limit(dialect, names, limits.event),
             ready: VecDeque::new(),
             told: Events::new(),
             says_events,
             stop: Box::pin(stopped(cancel.clone())),
             cancel,
+            key,
             timer: Box::pin(sleep(limits.idle)),
             limits,
             stalled: Duration::ZERO,
+            reading: None,
+            turns: None,
             over: false,
         }
     }
 
-    async fn next(mut self: Box<Self>) -> Option<(Result<ModelEvent, ModelError>, Box<Self>)> {
-        while self.ready.is_empty() && !self.over {
-            self.read().await;
-        }
-        let item = self.ready.pop_front()?;
-        Some((item, self))
-    }
-
     /// Reads once, or ends the answer.
-    async fn read(&mut self) {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.decoder.is_complete() {
-            return self.leave().await;
+            return self.poll_leave(cx);
         }
-        let (wait, before, start) = (self.wait(), self.decoder.progress(), Instant::now());
+        let Reading { wait, start, before } = match self.reading {
+            Some(reading) => reading,
+            None => {
+                let wait = self.wait();
+                Reading { wait, start: Instant::now(), before: self.decoder.progress() }
+            }
+        };
         if wait.left.is_zero() {
             // Bytes may be there all the time, as comments that flood in: a read would not run out of time.
             let events = self.end(|decoder| decoder.interrupt(&wait.to_string()));
-            return self.give(events);
+            self.give(events);
+            return Poll::Ready(());
         }
-        let read = self.next_piece(start + wait.left).await;
+        let Poll::Ready(read) = self.poll_piece(start + wait.left, cx) else {
+            self.reading = Some(Reading { wait, start, before });
+            return Poll::Pending;
+        };
+        self.reading = None;
         self.stalled += start.elapsed();
         let mut events = std::mem::take(&mut self.told);
         let events = match read {
@@ -170,36 +209,33 @@ impl Answer {
             self.stalled = Duration::ZERO;
         }
         self.give(events);
+        Poll::Ready(())
     }
 
     /// The next piece of the body, or its end; an error inside when the time is over, one outside when the call was
     /// stopped.
     ///
     /// Thousands of pieces are waited for, so that each sets up nothing: the timer is moved only when it goes off early.
-    async fn next_piece(
-        &mut self,
-        deadline: Instant,
-    ) -> Result<Result<Option<Result<Bytes, ModelError>>, TimeOver>, ModelError> {
-        let Self { body, stop, timer, .. } = self;
-        if deadline < timer.deadline() {
-            timer.as_mut().reset(deadline);
+    fn poll_piece(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Piece> {
+        if self.cancel.is_cancelled() {
+            return Poll::Ready(Err(ModelError::cancelled()));
         }
-        poll_fn(|cx| {
-            if stop.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(ModelError::cancelled()));
+        if let Poll::Ready(next) = self.body.poll_next_unpin(cx) {
+            return Poll::Ready(Ok(Ok(next)));
+        }
+        if self.stop.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(ModelError::cancelled()));
+        }
+        if deadline < self.timer.deadline() {
+            self.timer.as_mut().reset(deadline);
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= deadline {
+                return Poll::Ready(Ok(Err(TimeOver)));
             }
-            if let Poll::Ready(next) = body.poll_next_unpin(cx) {
-                return Poll::Ready(Ok(Ok(next)));
-            }
-            while timer.as_mut().poll(cx).is_ready() {
-                if Instant::now() >= deadline {
-                    return Poll::Ready(Ok(Err(TimeOver)));
-                }
-                timer.as_mut().reset(deadline);
-            }
-            Poll::Pending
-        })
-        .await
+            self.timer.as_mut().reset(deadline);
+        }
+        Poll::Pending
     }
 
     fn end(&mut self, last: impl FnOnce(&mut StreamDecoder) -> Events) -> Events {
@@ -210,16 +246,35 @@ impl Answer {
     fn give(&mut self, mut events: Events) {
         self.over |= events.last().is_some_and(Result::is_err);
         let head = ResponseHead { status: None, headers: &self.headers, now: self.arrived };
-        self.ready.extend(events.drain(..).map(|event| event.map_err(|error| with_head(error, &head))));
+        let key = &self.key;
+        let told = events.drain(..);
+        self.ready.extend(told.map(|event| event.map_err(|error| key.hidden_from(with_head(error, &head)))));
         self.told = events;
     }
 
     /// After the terminal event only the end of the body is waited for, and not for long, so that the connection can
     /// be used again. What comes, or fails to, changes nothing.
-    async fn leave(&mut self) {
-        self.over = true;
-        let cancel = self.cancel.clone();
-        drop(until(&cancel, timeout(LAST_READ, self.body.next())).await);
+    ///
+    /// It is tasks of the client that find the connection free and put it back. Without a turn for them the next
+    /// request, which follows at once, would open another one, and every session would hold two.
+    fn poll_leave(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.turns.is_none() {
+            let (wait, before) = (self.wait(), self.decoder.progress());
+            let reading =
+                *self.reading.get_or_insert_with(|| Reading { wait, start: Instant::now(), before });
+            ready!(self.poll_piece(reading.start + LAST_READ, cx).map(drop));
+        }
+        match self.turns.unwrap_or(TURNS).checked_sub(1) {
+            Some(left) => {
+                self.turns = Some(left);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => {
+                self.over = true;
+                Poll::Ready(())
+            }
+        }
     }
 
     /// Any byte ends one wait of a stream, an event the other. What is no stream may begin as late as a response.
@@ -311,3 +366,5 @@ fn arrival() -> SystemTime {
 }
 
 const LAST_READ: Duration = Duration::from_millis(100);
+/// One for the task that reads the connection, one for the task that keeps it.
+const TURNS: u8 = 2;

@@ -1,7 +1,9 @@
 //! The HTTP client: no redirects, no retries, TLS only where it is needed.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_core::{ModelError, ModelErrorKind};
@@ -9,7 +11,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Url};
+use reqwest::{Client, Method, Request, Url};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
@@ -22,38 +24,87 @@ use crate::transport::{Transport, TransportRequest, TransportResponse};
 ///
 /// Content is neither compressed nor decompressed.
 #[derive(Debug, Clone)]
-pub struct HttpTransport(Client);
+pub struct HttpTransport {
+    client: Client,
+    /// How the last request began, since the next one mostly begins in the same way.
+    last: Arc<Mutex<Option<Prepared>>>,
+}
+
+/// Method, address and headers as they were given.
+type Head = (Cow<'static, str>, Arc<str>, Arc<[(String, String)]>);
+
+/// A request but for its body, checked and ready to be sent.
+#[derive(Clone)]
+struct Prepared {
+    of: Head,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+}
 
 impl HttpTransport {
     /// A transport for servers at this address. It needs certificates only for `https`, and no proxy on this machine.
     pub fn new(base_url: &str, connect_timeout: Duration) -> Result<Self, ConfigError> {
-        build(&parse(base_url)?, connect_timeout).map(Self)
+        build(&parse(base_url)?, connect_timeout).map(Self::from)
+    }
+
+    /// The request but for its body; words for what of it cannot be sent.
+    fn prepared(&self, request: &TransportRequest) -> Result<Prepared, &'static str> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_ref().filter(|last| last.fits(request)) {
+            return Ok(last.clone());
+        }
+        let prepared = Prepared::new(request)?;
+        *last = Some(prepared.clone());
+        Ok(prepared)
+    }
+}
+
+impl Prepared {
+    fn new(request: &TransportRequest) -> Result<Self, &'static str> {
+        let TransportRequest { method, url, headers, .. } = request;
+        Ok(Self {
+            of: (method.clone(), Arc::clone(url), Arc::clone(headers)),
+            method: Method::from_bytes(method.as_bytes()).map_err(|_| "method")?,
+            url: Url::parse(url).map_err(|_| "address")?,
+            headers: headers_of(headers).ok_or("headers")?,
+        })
+    }
+
+    fn fits(&self, request: &TransportRequest) -> bool {
+        let (method, url, headers) = &self.of;
+        let is_same = Arc::ptr_eq(url, &request.url) && Arc::ptr_eq(headers, &request.headers);
+        *method == request.method && (is_same || (*url == request.url && *headers == request.headers))
+    }
+}
+
+/// Headers and the address may hold secrets.
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
 /// A client of your own. It should follow no redirects, which would carry the key along, and retry nothing.
 impl From<Client> for HttpTransport {
     fn from(client: Client) -> Self {
-        Self(client)
+        Self { client, last: Arc::default() }
     }
 }
 
 #[async_trait]
 impl Transport for HttpTransport {
     async fn send(&self, request: TransportRequest) -> Result<TransportResponse, ModelError> {
-        let TransportRequest { method, url, headers, body } = request;
-        let unsendable = |what: &str| {
+        let Prepared { method, url, mut headers, .. } = self.prepared(&request).map_err(|what| {
             let message = format!("the {what} of the request cannot be sent over HTTP");
             ModelError::new(ModelErrorKind::InvalidRequest, message)
-        };
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unsendable("method"))?;
-        let url = Url::parse(&url).map_err(|_| unsendable("address"))?;
-        let headers = headers_of(&headers).ok_or_else(|| unsendable("headers"))?;
-        let length = body.len();
-        let buffers = body.into_buffers().map(Ok::<_, Infallible>);
-        let request = self.0.request(method, url).headers(headers).header(CONTENT_LENGTH, length);
-        let request = request.body(reqwest::Body::wrap_stream(stream::iter(buffers)));
-        let sent = request.send().await;
+        })?;
+        headers.insert(CONTENT_LENGTH, request.body.len().into());
+        let mut sent = Request::new(method, url);
+        *sent.headers_mut() = headers;
+        let buffers = request.body.into_buffers().map(Ok::<_, Infallible>);
+        *sent.body_mut() = Some(reqwest::Body::wrap_stream(stream::iter(buffers)));
+        let sent = self.client.execute(sent).await;
         let response = sent.map_err(|error| failed("the request could not be sent", error))?;
         let headers = response.headers().iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())

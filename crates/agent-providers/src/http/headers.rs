@@ -1,5 +1,7 @@
 //! The headers of a request: the vendor's, the key, what the body needs, and the user's.
 
+use std::sync::Arc;
+
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::{ConfigError, HttpConfig};
@@ -11,6 +13,8 @@ pub(super) struct Headers {
     /// Ours, in lower case.
     fixed: Vec<(String, String)>,
     users: Vec<(String, String)>,
+    /// All of them, for a body that needs none of its own.
+    plain: Arc<[(String, String)]>,
 }
 
 impl Headers {
@@ -33,20 +37,30 @@ impl Headers {
         }
         let users = config.headers.iter();
         let users = users.map(|(name, value)| Ok((checked(name, value)?, value.clone())));
-        Ok(Self { fixed, users: users.collect::<Result<_, ConfigError>>()? })
+        let users = users.collect::<Result<Vec<_>, ConfigError>>()?;
+        let plain = all(&fixed, &[], &users);
+        Ok(Self { fixed, users, plain })
     }
 
     /// All headers of one request. The user's win; lists of beta features are joined.
-    pub(super) fn with(&self, needed: &[(String, String)]) -> Vec<(String, String)> {
-        let mut all = self.fixed.clone();
-        for (name, value) in needed {
-            add(&mut all, &name.to_ascii_lowercase(), value);
-        }
-        for (name, value) in &self.users {
-            add(&mut all, name, value);
-        }
-        all
+    pub(super) fn with(&self, needed: &[(String, String)]) -> Arc<[(String, String)]> {
+        if needed.is_empty() { Arc::clone(&self.plain) } else { all(&self.fixed, needed, &self.users) }
     }
+}
+
+fn all(
+    fixed: &[(String, String)],
+    needed: &[(String, String)],
+    users: &[(String, String)],
+) -> Arc<[(String, String)]> {
+    let mut all = fixed.to_vec();
+    for (name, value) in needed {
+        add(&mut all, &name.to_ascii_lowercase(), value);
+    }
+    for (name, value) in users {
+        add(&mut all, name, value);
+    }
+    all.into()
 }
 
 /// A name in lower case that can be sent with this value.

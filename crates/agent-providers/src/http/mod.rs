@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use agent_core::{Cancel, Encoder, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing};
 use async_trait::async_trait;
-use futures_util::TryStreamExt;
 
 use crate::Catalog;
 use crate::names::ToolNames;
@@ -62,7 +61,7 @@ pub struct HttpConfig {
 
 /// A secret key. Nothing prints it.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct ApiKey(String);
+pub struct ApiKey(Arc<str>);
 
 /// A configuration that cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -169,16 +168,21 @@ impl fmt::Debug for HttpConfig {
 impl ApiKey {
     /// Takes over a key.
     pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
+        Self(key.into().into())
     }
 
     fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// A failure that does not quote the key.
+    fn hidden_from(&self, error: ModelError) -> ModelError {
+        ModelError { message: self.hidden_in(error.message), ..error }
+    }
+
     /// A text without the key in it.
     fn hidden_in(&self, text: String) -> String {
-        if self.0.is_empty() { text } else { text.replace(&self.0, "[redacted]") }
+        if self.0.is_empty() { text } else { text.replace(&*self.0, "[redacted]") }
     }
 }
 
@@ -218,10 +222,10 @@ impl HttpModel {
 
     fn request(&self, request: Outgoing) -> TransportRequest {
         let Outgoing { body, stream, headers } = request;
-        let Address { plain, streamed } = &self.address;
+        let [plain, streamed] = &self.address.written;
         TransportRequest {
             method: "POST".into(),
-            url: (if stream { streamed } else { plain }).to_string(),
+            url: Arc::clone(if stream { streamed } else { plain }),
             headers: self.headers.with(&headers),
             body,
         }
@@ -239,12 +243,15 @@ impl LanguageModel for HttpModel {
     }
 
     async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
-        let wire = Wire { dialect: self.dialect.clone(), names: self.names.clone(), limits: self.limits };
-        let key = self.api_key.clone();
-        let hide = move |error: ModelError| ModelError { message: key.hidden_in(error.message), ..error };
+        let wire = Wire {
+            dialect: &self.dialect,
+            names: self.names.clone(),
+            limits: self.limits,
+            key: self.api_key.clone(),
+        };
         let sent = self.transport.send(self.request(request));
-        let answer = answer::open(sent, wire, cancel).await.map_err(&hide)?;
-        Ok(Box::pin(answer.map_err(hide)))
+        let answer = answer::open(sent, wire, cancel).await;
+        answer.map_err(|error| self.api_key.hidden_from(error))
     }
 }
 
@@ -294,7 +301,7 @@ mod tests {
         };
         let model = HttpModel::new(config).unwrap();
         let url = |stream| model.request(Outgoing { stream, ..Outgoing::default() }).url;
-        assert_eq!(url(true), "http://127.0.0.1:9/v1beta/models/m:streamGenerateContent?alt=sse");
-        assert_eq!(url(false), "http://127.0.0.1:9/v1beta/models/m:generateContent");
+        assert_eq!(&*url(true), "http://127.0.0.1:9/v1beta/models/m:streamGenerateContent?alt=sse");
+        assert_eq!(&*url(false), "http://127.0.0.1:9/v1beta/models/m:generateContent");
     }
 }

@@ -1,6 +1,6 @@
 //! The messages of a session, joined once: what the next request adds is all the work it costs (requirement M5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use agent_core::{Body, Entry, EntryId, HistoryView, Rendered, SharedBuffers, StepRecord, Trim};
 use bytes::Bytes;
@@ -29,6 +29,8 @@ pub(super) struct Joined<F: Form> {
     /// How many entries of the history are taken in.
     entries: usize,
     segments: BTreeMap<Key, Remembered<F::Role>>,
+    /// Runs that were joined since the last block was sealed: where each is remembered, and its piece.
+    loose: VecDeque<(Key, usize, usize)>,
     round: u64,
 }
 
@@ -91,6 +93,7 @@ impl<F: Form> Default for Joined<F> {
             waiting: Vec::new(),
             entries: 0,
             segments: BTreeMap::new(),
+            loose: VecDeque::new(),
             round: 0,
         }
     }
@@ -231,10 +234,10 @@ impl<F: Form> Joined<F> {
 
     /// Puts the runs of a piece behind what is there. Words to go on are no entry.
     fn place(&mut self, key: Key, entry: Option<EntryId>) {
-        let Self { segments, buffers, open, last, scopes, .. } = self;
+        let Self { segments, buffers, open, last, scopes, loose, .. } = self;
         let Some(remembered) = segments.get(&key) else { return };
         let mut splice = None;
-        for run in &remembered.runs {
+        for (at, run) in remembered.runs.iter().enumerate() {
             let buffer = if F::is_open(run.role) {
                 open_buffer(buffers.count(), open.len())
             } else {
@@ -246,6 +249,7 @@ impl<F: Form> Joined<F> {
                     scopes.see::<F>(run.role, role);
                     *last = Some(role);
                 }
+                loose.push_back((key, at, buffers.count() - 1));
                 buffers.count() - 1
             };
             splice = run.splice.map(|at| Splice { buffer, at }).or(splice);
@@ -258,11 +262,27 @@ impl<F: Form> Joined<F> {
         let entries = self.places.get(summaries..).unwrap_or_default();
         let at = summaries + entries.partition_point(|place| place.entry < entry);
         self.places.insert(at.min(self.places.len()), Place { entry, splice });
+        self.share_sealed();
+    }
+
+    /// What is remembered of a run whose block was sealed is from now on a part of the block: no byte is held twice.
+    fn share_sealed(&mut self) {
+        let Self { segments, buffers, loose, .. } = self;
+        while let Some((key, at, piece)) =
+            loose.front().copied().filter(|next| next.2 < buffers.sealed_count())
+        {
+            let run = segments.get_mut(&key).and_then(|remembered| remembered.runs.get_mut(at));
+            if let Some((run, sealed)) = run.zip(buffers.sealed_piece(piece)) {
+                run.bytes = sealed;
+            }
+            loose.pop_front();
+        }
     }
 
     /// Leaves out everything so far.
     fn begin_again(&mut self) {
         self.buffers = SharedBuffers::default();
+        self.loose.clear();
         self.places.clear();
         self.open.clear();
         self.has_summary = false;

@@ -179,9 +179,10 @@ pub(crate) struct Joiner {
 
 impl Joiner {
     /// `lone` says whether [`mended`] found halves in the event the text came from.
-    pub(crate) fn join(&mut self, text: &str, lone: bool) -> String {
+    pub(crate) fn join<'t>(&mut self, text: impl Into<Cow<'t, str>>, lone: bool) -> String {
+        let text = text.into();
         if !lone && self.high.is_none() {
-            return text.to_owned();
+            return text.into_owned();
         }
         let mut out = String::with_capacity(text.len() + 4);
         for c in text.chars() {
@@ -363,7 +364,7 @@ mod tests {
             let mut text = String::new();
             for delta in deltas {
                 let (json, lone) = mended(delta);
-                text.push_str(&joiner.join(&serde_json::from_str::<String>(&json).unwrap(), lone));
+                text.push_str(&joiner.join(serde_json::from_str::<String>(&json).unwrap(), lone));
             }
             text.push_str(joiner.end());
             assert_eq!(text, expect);

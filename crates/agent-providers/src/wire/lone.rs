@@ -1,6 +1,7 @@
 //! What leaves a decoder holds no stand-ins for halves of surrogate pairs (case M15).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use agent_core::{
     AssistantPart, CallId, ModelError, ModelEvent, ProviderData, RawJson, Reasoning, Seal, ToolCall,
@@ -22,7 +23,7 @@ pub(super) fn event(mut event: ModelEvent) -> ModelEvent {
         }
         ModelEvent::ToolInputDelta { call: id, tool, json, .. } => {
             call_id(id);
-            text(tool);
+            shared(tool);
             text(json);
         }
         ModelEvent::Part(said) => part(said),
@@ -78,6 +79,12 @@ fn data(data: &mut ProviderData) {
 fn text(text: &mut String) {
     if let Cow::Owned(sound) = without_stand_ins(text) {
         *text = sound;
+    }
+}
+
+fn shared(text: &mut Arc<str>) {
+    if let Cow::Owned(sound) = without_stand_ins(text) {
+        *text = sound.into();
     }
 }
 

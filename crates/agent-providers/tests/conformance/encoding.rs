@@ -199,8 +199,13 @@ fn words_to_go_on_stay_where_they_were_asked() {
         let text = Text::new("all of it").unwrap();
         Entry::Boundary(Rewrite::Summary { text, kept_from: EntryId::at(kept_from), strip_reasoning: true })
     };
-    let cleared =
-        |to: usize| Entry::Boundary(Rewrite::Cleared { results_to: EntryId::at(to), keep_bytes: 9 });
+    let cleared = |to: usize| {
+        Entry::Boundary(Rewrite::Cleared {
+            results_to: EntryId::at(to),
+            keep_bytes: 9,
+            strip_reasoning: false,
+        })
+    };
     // So often words to go on are sent once all is there, and before the entry that follows the boundaries.
     let check = |entries: Vec<Entry>, counts: [usize; 2]| {
         let asked = entries.iter().rposition(|entry| matches!(entry, Entry::Boundary(_))).unwrap() + 1;

@@ -121,7 +121,7 @@ async fn a_transport_is_handed_all_that_is_sent() {
     }
     let seen = transport.seen.lock().unwrap();
     let TransportRequest { method, url, headers, body } = &seen[1];
-    assert_eq!((method.as_str(), url.as_str()), ("POST", "https://api.anthropic.com/v1/messages"));
+    assert_eq!((&**method, &**url), ("POST", "https://api.anthropic.com/v1/messages"));
     assert!(body.buffers().eq([&b"{"[..], b"}"]), "the buffers, not a copy of them");
     let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     insta::assert_snapshot!(lines.join("\n"), @"

@@ -187,7 +187,7 @@ fn names_come_back_and_the_mark_of_the_end_needs_no_blank_line() {
     events.extend(decoder.finish());
     let named = events.iter().flatten().filter_map(|event| match event {
         ModelEvent::Part(AssistantPart::ToolCall(call)) => Some(call.name.as_str()),
-        ModelEvent::ToolInputDelta { tool, .. } => Some(tool.as_str()),
+        ModelEvent::ToolInputDelta { tool, .. } => Some(&**tool),
         ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Finish(_) | _ => None,
     });
     assert_eq!(named.collect::<Vec<_>>(), ["kettle.boil", "kettle.boil"]);

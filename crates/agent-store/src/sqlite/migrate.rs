@@ -13,8 +13,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] =
-    [Migration { n: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { n: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") },
+    Migration { n: 2, name: "stamps", sql: include_str!("../../migrations/0002_stamps.sql") },
+];
 
 /// Applies what is missing, all of it in one transaction, so that two processes cannot both do it.
 pub(super) fn run(db: &mut Connection) -> Result<(), Fail> {
@@ -81,7 +83,10 @@ mod tests {
         };
         check(&[], "ours");
         check(&[(1, &ours)], "ours");
+        check(&[(1, &ours), (2, "other")], "step 2 of the store's format is not the one");
         check(&[(1, "other")], "step 1 of the store's format is not the one");
-        check(&[(1, &ours), (2, "later")], "the store has format 2, this program knows up to 1");
+        let next = MIGRATIONS.len() as u64 + 1;
+        let newer = format!("the store has format {next}, this program knows up to {}", next - 1);
+        check(&[(1, &ours), (next, "later")], &newer);
     }
 }

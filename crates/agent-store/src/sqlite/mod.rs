@@ -5,6 +5,7 @@ mod fault;
 mod locks;
 mod migrate;
 mod reads;
+mod stamps;
 mod worker;
 mod writes;
 
@@ -17,9 +18,10 @@ use agent_core::{
 };
 use async_trait::async_trait;
 
-use crate::write::{Events, NewSession, Records, Rows};
+use crate::write::{Events, NewSession, Rows};
 use crate::{Lease, Store, StoreError, SummaryLine, rows};
 use locks::Locks;
+use stamps::{Held, Pending};
 use worker::Worker;
 use writes::Holder;
 
@@ -81,7 +83,7 @@ impl Store for SqliteStore {
         let lock = self.inner.locks.take(session)?;
         let id = session.clone();
         let epoch = self.inner.writer.ask(move |db| writes::next_epoch(db, &id)).await?;
-        Ok(Lease::new(session.clone(), epoch, lock))
+        Ok(Lease::new(session.clone(), epoch, Held::new(lock)))
     }
 
     async fn create(
@@ -101,9 +103,12 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
-        let rows = Rows::encode(lease.session(), commit)?;
+        let checkpoint = stamps::without(commit.checkpoint);
+        let rows = Rows::encode(lease.session(), Commit { checkpoint: &checkpoint, ..commit })?;
+        let (pending, stamps) = Pending::of(lease, commit.checkpoint)?;
         let holder = Holder::of(lease);
-        self.inner.writer.ask(move |db| writes::commit(db, &holder, &rows)).await
+        let done = self.inner.writer.ask(move |db| writes::commit(db, &holder, &rows, &stamps)).await;
+        pending.settle(done)
     }
 
     async fn journal(
@@ -112,7 +117,7 @@ impl Store for SqliteStore {
         records: &[JournalRecord],
         events: &[Event],
     ) -> Result<(), StoreError> {
-        let records = Records::encode(lease.session(), records)?;
+        let records = stamps::records(lease, records)?;
         let events = Events::encode(lease.session(), events)?;
         let holder = Holder::of(lease);
         self.inner.writer.ask(move |db| writes::journal(db, &holder, &records, &events)).await

@@ -4,6 +4,7 @@ use agent_core::{BlobHash, Event, Revision, SessionId, SessionRecord, Usage};
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
 use super::fault::Fail;
+use super::stamps;
 use crate::rows::{self, Numbered, SessionRows, SummaryRow};
 use crate::{Row, StoreError, SummaryLine};
 
@@ -22,6 +23,8 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionR
         .prepare_cached("SELECT body FROM checkpoints WHERE session = ?1 AND revision = ?2")?
         .query_row((n, revision), |row| row.get(0))
         .optional()?;
+    let mut adds = db.prepare_cached("SELECT adds FROM journal WHERE session = ?1 ORDER BY pos")?;
+    let adds: Vec<bool> = adds.query_map([n], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let rows = SessionRows {
         meta,
         revision,
@@ -31,7 +34,9 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionR
         journal: numbered(db, "SELECT pos, body FROM journal WHERE session = ?1 ORDER BY pos", n)?,
         last_seq,
     };
-    Ok(Some(rows.read(id)?))
+    let mut record = rows.read(id)?;
+    stamps::put_back(db, n, &mut record, &adds)?;
+    Ok(Some(record))
 }
 
 pub(super) fn events(db: &Connection, id: &SessionId, after_seq: u64) -> Result<Vec<Event>, Fail> {

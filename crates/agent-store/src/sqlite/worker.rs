@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use futures_channel::oneshot;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 
 use super::fault::Fail;
 use crate::StoreError;
@@ -96,54 +96,81 @@ where
 
 /// Takes what has piled up as one transaction, because the disk is slower than everything else.
 fn write(db: &Connection, jobs: &Receiver<Box<dyn Job>>) {
+    let mut batch = Vec::with_capacity(1);
     while let Ok(first) = jobs.recv() {
-        let mut batch = vec![first];
+        batch.push(first);
         batch.extend(jobs.try_iter().take(BATCH - 1));
         let ends = if batch.len() > 1 { together(db, &mut batch).ok() } else { None };
         // A batch that failed as a whole has written nothing: each job gets a transaction and an end of its own.
-        let Some(ends) = ends else {
-            batch.into_iter().for_each(|job| alone(db, job));
-            continue;
-        };
-        batch.into_iter().zip(ends).for_each(|(job, end)| job.settle(end));
+        match ends {
+            Some(ends) => batch.drain(..).zip(ends).for_each(|(job, end)| job.settle(end)),
+            None => batch.drain(..).for_each(|job| alone(db, WRITE, job)),
+        }
     }
 }
 
 fn read(db: &Connection, jobs: &Receiver<Box<dyn Job>>) {
-    while let Ok(mut job) = jobs.recv() {
-        let end = transact(db, TransactionBehavior::Deferred, job.as_mut());
-        job.settle(end);
+    while let Ok(job) = jobs.recv() {
+        alone(db, READ, job);
     }
 }
 
-fn alone(db: &Connection, mut job: Box<dyn Job>) {
-    let end = transact(db, TransactionBehavior::Immediate, job.as_mut());
+fn alone(db: &Connection, begin: &str, mut job: Box<dyn Job>) {
+    let end = transact(db, begin, job.as_mut());
     job.settle(end);
 }
 
-fn transact(db: &Connection, behavior: TransactionBehavior, job: &mut dyn Job) -> Result<(), Fail> {
-    let tx = Transaction::new_unchecked(db, behavior)?;
-    job.run(&tx)?;
-    Ok(tx.commit()?)
+fn transact(db: &Connection, begin: &str, job: &mut dyn Job) -> Result<(), Fail> {
+    let tx = Tx::begin(db, begin)?;
+    job.run(db)?;
+    tx.commit()
+}
+
+/// A transaction, rolled back when it is dropped. Unlike rusqlite's own, its statements are prepared once.
+struct Tx<'c>(&'c Connection);
+
+impl<'c> Tx<'c> {
+    fn begin(db: &'c Connection, begin: &str) -> Result<Self, Fail> {
+        db.prepare_cached(begin)?.execute(())?;
+        Ok(Self(db))
+    }
+
+    fn commit(self) -> Result<(), Fail> {
+        self.0.prepare_cached("COMMIT")?.execute(())?;
+        Ok(())
+    }
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        // Committed, or rolled back by SQLite after a failure of its own.
+        if self.0.is_autocommit() {
+            return;
+        }
+        if let Ok(mut rollback) = self.0.prepare_cached("ROLLBACK") {
+            // Where this fails, the next transaction cannot begin and says so.
+            drop(rollback.execute(()));
+        }
+    }
 }
 
 /// Does all jobs in one transaction, each behind a savepoint of its own, so that a refused one leaves nothing.
 ///
 /// A failure of SQLite may end the whole transaction, so it fails the batch.
 fn together(db: &Connection, batch: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), Fail>>, Fail> {
-    let tx = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    let tx = Tx::begin(db, WRITE)?;
     let mut ends = Vec::with_capacity(batch.len());
     for job in batch {
-        tx.prepare_cached("SAVEPOINT job")?.execute(())?;
-        let end = job.run(&tx);
+        db.prepare_cached("SAVEPOINT job")?.execute(())?;
+        let end = job.run(db);
         match end {
             Ok(()) => {}
             Err(Fail::Refused(_)) => {
-                tx.prepare_cached("ROLLBACK TO job")?.execute(())?;
+                db.prepare_cached("ROLLBACK TO job")?.execute(())?;
             }
             Err(Fail::Sql(error)) => return Err(error.into()),
         }
-        tx.prepare_cached("RELEASE job")?.execute(())?;
+        db.prepare_cached("RELEASE job")?.execute(())?;
         ends.push(end);
     }
     tx.commit()?;
@@ -151,6 +178,9 @@ fn together(db: &Connection, batch: &mut [Box<dyn Job>]) -> Result<Vec<Result<()
 }
 
 const BATCH: usize = 64;
+/// Takes the lock for writing at once, so that what is read on the way cannot be stale at the write.
+const WRITE: &str = "BEGIN IMMEDIATE";
+const READ: &str = "BEGIN DEFERRED";
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use agent_core::{BlobHash, Revision, SessionId};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Fail;
+use super::stamps::Stamps;
 use crate::write::{self, Ended, Events, Head, NewSession, Records, Rows, State};
 use crate::{Lease, StoreError};
 
@@ -19,6 +20,8 @@ struct Target {
     /// Its key in the database.
     n: i64,
     head: Head,
+    /// How many entries it has.
+    entries: u64,
 }
 
 impl Holder {
@@ -56,13 +59,19 @@ pub(super) fn create(db: &Connection, holder: &Holder, first: &NewSession) -> Re
     Ok(Revision(0))
 }
 
-pub(super) fn commit(db: &Connection, holder: &Holder, rows: &Rows) -> Result<Revision, Fail> {
-    let Target { n, head } = target(db, holder)?;
+pub(super) fn commit(
+    db: &Connection,
+    holder: &Holder,
+    rows: &Rows,
+    stamps: &Stamps,
+) -> Result<Revision, Fail> {
+    let Target { n, head, entries: count } = target(db, holder)?;
     let last_seq = rows.after(&holder.session, head)?;
     let revision = head.revision.0 + 1;
-    let count = entries(db, n, rows)?;
+    let count = entries(db, n, count, rows)?;
     events(db, n, &rows.events)?;
     checkpoint(db, n, revision, &rows.state)?;
+    stamps.write(db, n)?;
     if let Some(usage) = &rows.usage {
         db.prepare_cached("INSERT INTO usage (session, revision, body) VALUES (?1, ?2, ?3)")?.execute((
             n,
@@ -72,12 +81,16 @@ pub(super) fn commit(db: &Connection, holder: &Holder, rows: &Rows) -> Result<Re
     }
     db.prepare_cached("DELETE FROM journal WHERE session = ?1")?.execute([n])?;
     let State { last_turn, usage, .. } = &rows.state;
+    let (says, reason) = match &rows.ended {
+        Ended::For(reason) => (true, Some(reason.get())),
+        Ended::Open => (true, None),
+        Ended::AsBefore => (false, None),
+    };
     db.prepare_cached(
-        "UPDATE sessions SET revision = ?2, head = head + ?3, last_seq = ?4, last_turn = ?5, usage = ?6,
-         updated_ms = ?7 WHERE n = ?1",
+        "UPDATE sessions SET revision = ?2, head = ?3, last_seq = ?4, last_turn = ?5, usage = ?6,
+         updated_ms = ?7, terminal = iif(?8, ?9, terminal) WHERE n = ?1",
     )?
-    .execute((n, revision, count, last_seq, last_turn, usage.get(), rows.now_ms))?;
-    ended(db, n, &rows.ended)?;
+    .execute((n, revision, count, last_seq, last_turn, usage.get(), rows.now_ms, says, reason))?;
     Ok(Revision(revision))
 }
 
@@ -87,14 +100,14 @@ pub(super) fn journal(
     records: &Records,
     new_events: &Events,
 ) -> Result<(), Fail> {
-    let Target { n, head } = target(db, holder)?;
+    let Target { n, head, .. } = target(db, holder)?;
     let last_seq = new_events.after(&holder.session, head)?;
     let mut insert = db.prepare_cached(
-        "INSERT INTO journal (session, pos, is_response, body)
-         VALUES (?1, (SELECT count(*) FROM journal WHERE session = ?1), ?2, ?3)",
+        "INSERT INTO journal (session, pos, is_response, adds, body)
+         VALUES (?1, (SELECT count(*) FROM journal WHERE session = ?1), ?2, ?3, ?4)",
     )?;
     for record in &records.0 {
-        insert.execute((n, record.is_response, record.body.get().as_bytes()))?;
+        insert.execute((n, record.is_response, record.adds, record.body.get().as_bytes()))?;
     }
     events(db, n, new_events)?;
     db.prepare_cached("UPDATE sessions SET last_seq = ?2 WHERE n = ?1")?.execute((n, last_seq))?;
@@ -131,33 +144,33 @@ fn check_lease(db: &Connection, holder: &Holder) -> Result<(), Fail> {
 }
 
 fn target(db: &Connection, holder: &Holder) -> Result<Target, Fail> {
-    check_lease(db, holder)?;
     let found = db
         .prepare_cached(
-            "SELECT n, revision, last_seq,
-             EXISTS (SELECT 1 FROM journal WHERE session = n AND is_response = 1)
+            "SELECT n, revision, last_seq, head,
+             EXISTS (SELECT 1 FROM journal WHERE session = n AND is_response = 1),
+             (SELECT epoch FROM leases WHERE leases.session = ?1)
              FROM sessions WHERE id = ?1",
         )?
         .query_row([holder.session.as_str()], |row| {
-            let revision = Revision(row.get(1)?);
-            Ok(Target {
-                n: row.get(0)?,
-                head: Head { revision, last_seq: row.get(2)?, pending: row.get(3)? },
-            })
+            let head = Head { revision: Revision(row.get(1)?), last_seq: row.get(2)?, pending: row.get(4)? };
+            Ok((Target { n: row.get(0)?, head, entries: row.get(3)? }, row.get::<_, Option<u64>>(5)?))
         })
         .optional()?;
-    found.ok_or_else(|| StoreError::Missing(holder.session.clone()).into())
+    let Some((target, newest)) = found else {
+        check_lease(db, holder)?;
+        return Err(StoreError::Missing(holder.session.clone()).into());
+    };
+    write::holds(&holder.session, holder.epoch, newest.unwrap_or_default())?;
+    Ok(target)
 }
 
-/// Appends the entries, as the bytes that were given; how many they were.
-fn entries(db: &Connection, n: i64, rows: &Rows) -> Result<u64, Fail> {
-    let head: u64 =
-        db.prepare_cached("SELECT head FROM sessions WHERE n = ?1")?.query_row([n], |row| row.get(0))?;
+/// Appends the entries, as the bytes that were given; how many there are then.
+fn entries(db: &Connection, n: i64, head: u64, rows: &Rows) -> Result<u64, Fail> {
     let mut insert = db.prepare_cached("INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)")?;
     for (seq, body) in (head..).zip(&rows.entries) {
         insert.execute((n, seq, body.get().as_bytes()))?;
     }
-    Ok(rows.entries.len() as u64)
+    Ok(head + rows.entries.len() as u64)
 }
 
 fn events(db: &Connection, n: i64, events: &Events) -> Result<(), Fail> {
@@ -179,16 +192,6 @@ fn checkpoint(db: &Connection, n: i64, revision: u64, state: &State) -> Result<(
         revision,
         CHECKPOINTS_KEPT,
     ))?;
-    Ok(())
-}
-
-fn ended(db: &Connection, n: i64, ended: &Ended) -> Result<(), Fail> {
-    let reason = match ended {
-        Ended::For(reason) => Some(reason.get()),
-        Ended::Open => None,
-        Ended::AsBefore => return Ok(()),
-    };
-    db.prepare_cached("UPDATE sessions SET terminal = ?2 WHERE n = ?1")?.execute((n, reason))?;
     Ok(())
 }
 

@@ -9,16 +9,18 @@
 mod faults;
 mod files;
 mod golden;
+mod growth;
 mod model;
 mod process;
+mod stamps;
 mod suite;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::{
-    Checkpoint, Commit, Entry, Event, EventBody, JournalRecord, PendingStep, Response, Revision, SessionId,
-    SessionMeta, Usage, UserMessage,
+    Checkpoint, Commit, Entry, Event, EventBody, JournalRecord, PendingStep, ReadExtent, ReadStamp, Response,
+    Revision, SessionId, SessionMeta, Slots, Usage, UserMessage,
 };
 use agent_store::{Lease, SqliteStore, Store, StoreError};
 use agent_testkit::store_suite::wait_for;
@@ -108,6 +110,16 @@ fn meta(name: &str) -> SessionMeta {
         static_blocks: 0,
         tools: vec![],
     }
+}
+
+/// A checkpoint after these files were read, each as the content that its number stands for.
+fn having_read(files: impl IntoIterator<Item = (u64, u64)>) -> Checkpoint {
+    let stamp = |(file, content)| {
+        let stamp = ReadStamp { hash: format!("{content:064x}"), len: content, seen: ReadExtent::Full };
+        (format!("src/module_{}/file_{file}.rs", file % 7), stamp)
+    };
+    let reads = files.into_iter().map(stamp).collect();
+    Checkpoint { slots: Slots { reads, ..Slots::default() }, ..Checkpoint::default() }
 }
 
 fn user(text: &str) -> Entry {

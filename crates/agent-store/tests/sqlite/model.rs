@@ -10,7 +10,7 @@ use agent_store::{Lease, MemoryStore, Store, StoreError};
 use agent_testkit::store_suite::wait_for;
 use proptest::prelude::*;
 
-use super::{event, id, meta, open, picture, response, user};
+use super::{event, having_read, id, meta, open, picture, response, user};
 
 /// One thing asked of a store. Wrong ones are asked too.
 #[derive(Debug, Clone)]
@@ -107,10 +107,12 @@ impl Side {
                 let summary = Rewrite::Summary { text, kept_from, strip_reasoning: true };
                 entries.extend(boundary.then_some(Entry::Boundary(summary)));
                 let usage = Usage { input: 1, ..Usage::default() };
+                let read = (0..revision % 5).map(|file| (file, revision / 2));
+                let state = having_read(read);
                 let commit = Commit {
                     expect: Revision(revision.saturating_add_signed(i64::from(*stale))),
                     entries: &entries,
-                    checkpoint: &Checkpoint { last_turn: last_seq, ..Checkpoint::default() },
+                    checkpoint: &Checkpoint { last_turn: last_seq, ..state },
                     usage: ends.then_some(&usage),
                     events: &events(*gap),
                     terminal: ends.then_some(&TerminalReason::Done),

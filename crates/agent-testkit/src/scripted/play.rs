@@ -99,7 +99,7 @@ impl Teller<'_> {
         let written = call.input.as_str();
         // The first delta names the call and is empty, as on a real wire.
         for json in std::iter::once("").chain(pieces(written, self.delta_bytes)) {
-            let (call_id, tool, json) = (id.clone(), call.name.clone(), json.to_owned());
+            let (call_id, tool, json) = (id.clone(), call.name.as_str().into(), json.to_owned());
             self.events.push(ModelEvent::ToolInputDelta { index, call: call_id, tool, json });
         }
         let input = if cut { ToolInput::cut(written) } else { ToolInput::finished(written) };

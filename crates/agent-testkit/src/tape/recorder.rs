@@ -132,7 +132,7 @@ impl Take {
         secrets.learn(request);
         let body = Bytes::from(request.body.to_vec());
         let said = ExchangeRequest {
-            method: request.method.clone(),
+            method: request.method.to_string(),
             path: secrets.path(&request.url),
             headers: secrets.headers(&request.headers),
             body: Some(secrets.hidden(&String::from_utf8_lossy(&body))),

@@ -90,7 +90,7 @@ impl Replay {
         self.secrets.learn(request);
         let body = Bytes::from(request.body.to_vec());
         let sent = ExchangeRequest {
-            method: request.method.clone(),
+            method: request.method.to_string(),
             path: self.secrets.path(&request.url),
             headers: Default::default(),
             body: Some(self.secrets.hidden(&String::from_utf8_lossy(&body))),

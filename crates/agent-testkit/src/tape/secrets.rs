@@ -212,8 +212,8 @@ mod tests {
         ]);
         secrets.learn(&TransportRequest {
             method: "POST".into(),
-            url: url.clone(),
-            headers,
+            url: url.as_str().into(),
+            headers: headers.into(),
             body: Default::default(),
         });
         let text = "many sk-token-22 query-secret-1 goog/secret+3 goog%2Fsecret%2B3 a-feature-of-the-api";

@@ -278,8 +278,8 @@ async fn answers_that_are_no_text_come_back_byte_for_byte() {
 fn request(base_url: &str, body: &str) -> TransportRequest {
     let mut request = TransportRequest {
         method: "POST".into(),
-        url: format!("{base_url}/v1/x?key={KEY}"),
-        headers: vec![("authorization".into(), format!("Bearer {KEY}"))],
+        url: format!("{base_url}/v1/x?key={KEY}").into(),
+        headers: [("authorization".into(), format!("Bearer {KEY}"))].into(),
         body: agent_core::Body::default(),
     };
     request.body.push(Bytes::copy_from_slice(body.as_bytes()));
@@ -300,8 +300,8 @@ async fn every_file_of_exchanges_is_a_tape() {
         let exchanges = read_exchanges(&path).unwrap();
         for Exchange { request: recorded, response, .. } in exchanges {
             let mut request = request("https://a.example", recorded.body.as_deref().unwrap_or_default());
-            request.method = recorded.method;
-            request.url = format!("https://a.example{}", recorded.path);
+            request.method = recorded.method.into();
+            request.url = format!("https://a.example{}", recorded.path).into();
             let answer = replay.send(request).await.unwrap();
             let body: Vec<Bytes> = answer.body.map(Result::unwrap).collect().await;
             assert_eq!((answer.status, body.concat()), (response.status, response.body.to_vec()));

@@ -1,5 +1,8 @@
 //! One content block while it arrives: its deltas are collected until it is complete.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use agent_core::{
     AssistantPart, AssistantText, CallId, ModelError, ModelEvent, ProviderData, ProviderPart, RawJson,
     Reasoning, Seal, Text,
@@ -67,7 +70,8 @@ pub(crate) enum Done {
 #[derive(Debug)]
 pub(crate) struct PlainCall {
     pub(crate) id: CallId,
-    pub(crate) name: String,
+    /// All its deltas share it.
+    pub(crate) name: Arc<str>,
     pub(crate) input: String,
     /// What else the provider says of it: who called.
     pub(crate) data: Option<ProviderData>,
@@ -150,7 +154,7 @@ impl Block {
             "tool_use" => {
                 let Reading { provider, names, calls } = reading;
                 let id = CallId::new(block.id.into_string()).unwrap_or_else(|_| CallId::positional(calls));
-                let (name, data) = (names.real(block.name.as_str()), call_data(raw, provider));
+                let (name, data) = (names.real(block.name.as_str()).into(), call_data(raw, provider));
                 let call = PlainCall { id, name, input: String::new(), data };
                 Kind::Call { call, given: block.input.map(given_input).unwrap_or_default() }
             }
@@ -173,35 +177,23 @@ impl Block {
     pub(crate) fn take(&mut self, raw: &Json<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let delta: WireDelta<'_> =
             object(raw.text).map_err(|_| protocol("a delta is no object", raw.text))?;
-        let index = self.index;
-        match (delta.kind.as_str(), &mut self.kind) {
-            ("text_delta", Kind::Text { text, .. }) => {
-                let new = self.joiner.join(delta.text.as_str(), raw.lone);
-                text.push_str(&new);
-                push_text(out, index, new);
-            }
+        let (index, kind) = (self.index, delta.kind.as_str());
+        let words = match kind {
+            "text_delta" => delta.text.0.unwrap_or_default(),
+            "thinking_delta" => delta.thinking.0.unwrap_or_default(),
+            "input_json_delta" => delta.partial_json.map(text_or_raw).unwrap_or_default(),
+            _ => Cow::default(),
+        };
+        if self.say(kind, words, raw.lone, out) {
+            return Ok(());
+        }
+        match (kind, &mut self.kind) {
             ("citations_delta", Kind::Text { citations, .. }) => {
                 citations.extend(delta.citation.map(|citation| received(citation.get(), raw.lone)));
-            }
-            ("thinking_delta", Kind::Thinking { text, .. }) => {
-                let new = self.joiner.join(delta.thinking.as_str(), raw.lone);
-                text.push_str(&new);
-                push_reasoning(out, index, new);
             }
             // A second signature stands for the whole block: it replaces the first.
             ("signature_delta", Kind::Thinking { signature, .. }) => {
                 *signature = delta.signature.into_string()
-            }
-            ("input_json_delta", Kind::Call { call, .. }) => {
-                let new =
-                    self.joiner.join(&delta.partial_json.map(text_or_raw).unwrap_or_default(), raw.lone);
-                call.input.push_str(&new);
-                push_input(out, index, call, new);
-            }
-            ("input_json_delta", Kind::Other { input, .. }) => {
-                let new =
-                    self.joiner.join(&delta.partial_json.map(text_or_raw).unwrap_or_default(), raw.lone);
-                input.get_or_insert_default().push_str(&new);
             }
             ("compaction_delta", Kind::Other { start, merged, .. }) => merge(start, merged, raw),
             (unknown, _) => {
@@ -209,6 +201,40 @@ impl Block {
             }
         }
         Ok(())
+    }
+
+    /// Takes more words or more input, in a delta of this type; `false` when the block takes none of it.
+    pub(crate) fn say(
+        &mut self,
+        kind: &str,
+        words: Cow<'_, str>,
+        lone: bool,
+        out: &mut Vec<ModelEvent>,
+    ) -> bool {
+        let index = self.index;
+        match (kind, &mut self.kind) {
+            ("text_delta", Kind::Text { text, .. }) => {
+                let new = self.joiner.join(words, lone);
+                text.push_str(&new);
+                push_text(out, index, new);
+            }
+            ("thinking_delta", Kind::Thinking { text, .. }) => {
+                let new = self.joiner.join(words, lone);
+                text.push_str(&new);
+                push_reasoning(out, index, new);
+            }
+            ("input_json_delta", Kind::Call { call, .. }) => {
+                let new = self.joiner.join(words, lone);
+                call.input.push_str(&new);
+                push_input(out, index, call, new);
+            }
+            ("input_json_delta", Kind::Other { input, .. }) => {
+                let new = self.joiner.join(words, lone);
+                input.get_or_insert_default().push_str(&new);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// The block as a part of the provider's.

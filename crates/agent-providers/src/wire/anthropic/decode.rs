@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::block::{Block, Closed, Done, PlainCall, Reading};
 use super::usage::UsageFold;
+use super::usual::usual_delta;
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{Loose, LooseInt};
@@ -167,6 +168,17 @@ impl MessagesCodec {
         }
     }
 
+    /// Takes a delta of the usual shape; `false`, with nothing done, when the general way must be gone.
+    fn usual(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> bool {
+        let Some(delta) = usual_delta(json.text) else { return false };
+        let block = self.open.iter_mut().find(|block| block.index == delta.index);
+        let is_taken = block.is_some_and(|block| block.say(delta.kind, delta.words, json.lone, out));
+        if is_taken {
+            self.begun = None;
+        }
+        is_taken
+    }
+
     fn close(&mut self, index: u32, out: &mut Vec<ModelEvent>) {
         let Some(at) = self.open.iter().position(|block| block.index == index) else { return };
         let Closed { done, lost } = self.open.remove(at).close(&self.provider, out);
@@ -246,6 +258,9 @@ impl Codec for MessagesCodec {
         json: &Json<'_>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<Progress, ModelError> {
+        if name == "content_block_delta" && self.usual(json, out) {
+            return Ok(Progress::More);
+        }
         let event: WireEvent<'_> = serde_json::from_str(json.text)
             .map_err(|_| protocol("an event is not a JSON object", json.text))?;
         let kind = if event.kind.0.is_some() { event.kind.as_str() } else { name };
@@ -313,7 +328,8 @@ impl PlainCall {
     }
 
     fn judged(self, input: ToolInput) -> AssistantPart {
-        AssistantPart::ToolCall(ToolCall { id: self.id, name: self.name, input, data: self.data })
+        let name = self.name.as_ref().to_owned();
+        AssistantPart::ToolCall(ToolCall { id: self.id, name, input, data: self.data })
     }
 }
 

@@ -8,3 +8,4 @@ mod segment;
 mod settings;
 mod tools;
 pub(crate) mod usage;
+mod usual;

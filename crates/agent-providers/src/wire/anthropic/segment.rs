@@ -198,16 +198,22 @@ impl Renderer<'_, '_> {
             ToolOutput::Json(json) => Some(json.get()),
             ToolOutput::Content(_) | _ => None,
         };
-        let content = match (&result.output, words) {
-            (_, Some(words)) => quoted(&clipped(words, trim.clip_results)).into_bytes(),
-            (ToolOutput::Content(parts), None) => self.content(parts, trim.clip_results),
-            (_, None) => quoted(&result.output.plain()).into_bytes(),
-        };
+        let words = words.map(|words| clipped(words, trim.clip_results));
+        if let Some(words) = &words {
+            // What is escaped is a little longer.
+            blocks.bytes.reserve(words.len() + words.len() / 8 + RESULT_FRAME);
+        }
         blocks.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
             write(out, wire_id(result.call.as_str()).as_ref());
             out.extend_from_slice(br#","content":"#);
-            out.extend_from_slice(&content);
+            match (&result.output, words) {
+                (_, Some(words)) => write(out, words.as_ref()),
+                (ToolOutput::Content(parts), None) => {
+                    out.extend_from_slice(&self.content(parts, trim.clip_results));
+                }
+                (_, None) => write(out, result.output.plain().as_str()),
+            }
             if result.output.is_error() {
                 out.extend_from_slice(br#","is_error":true"#);
             }
@@ -417,5 +423,7 @@ pub(super) const COMPACTION: &str = "compact-2026-09-04";
 /// One made smaller by itself, as the request allows.
 pub(super) const COMPACTION_EDIT: &str = "compact-2026-01-12";
 const OF_MODEL: &str = "assistant.provider_part";
+/// Somewhat more than the frame of a result takes, with an id of usual length.
+const RESULT_FRAME: usize = 128;
 /// Stands in for a message without content.
 const NO_CONTENT: &str = "(no content)";

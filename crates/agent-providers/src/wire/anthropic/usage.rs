@@ -1,16 +1,19 @@
 //! Usage of one answer: cumulative, merged field by field (case S11).
 
+use std::borrow::Cow;
+
 use agent_core::{RawJson, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Fields, Loose, LooseInt, replaced, write};
+use crate::wire::json::{Fields, Loose, LooseInt, quoted, replaced};
 
 /// The usage objects of one answer laid over each other: a later field replaces an earlier one; one that is absent,
 /// null or unreadable keeps it.
 #[derive(Debug, Default)]
 pub(crate) struct UsageFold {
-    fields: Vec<(String, String)>,
+    /// What is known, as a compact object; empty before the first one.
+    object: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -41,42 +44,53 @@ impl UsageFold {
     /// Lays an object over what is known; `false` when it says nothing.
     pub(crate) fn take(&mut self, raw: &RawValue) -> bool {
         let given = Fields::read(raw.get()).unwrap_or_default();
-        let mut news = false;
+        if given.0.iter().all(|(_, value)| value.get() == "null") {
+            return false;
+        }
+        let known = Fields::read(&self.object).unwrap_or_default();
+        let mut fields: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::with_capacity(known.0.len() + given.0.len());
+        fields.extend(known.0.into_iter().map(|(key, value)| (key, Cow::Borrowed(value.get()))));
         for (key, value) in given.0.into_iter().filter(|(_, value)| value.get() != "null") {
-            news = true;
-            match self.fields.iter_mut().find(|(known, _)| *known == key) {
+            match fields.iter_mut().find(|(known, _)| *known == key) {
                 Some((key, old)) => {
                     if let Some(new) = laid_over(key, old, value.get()) {
                         *old = new;
                     }
                 }
-                None => self.fields.push((key.into_owned(), value.get().to_owned())),
+                None => fields.push((key, Cow::Borrowed(value.get()))),
             }
         }
-        news
+        self.object = object(&fields);
+        true
     }
 
     /// What is known so far.
     pub(crate) fn usage(&self) -> Usage {
+        let known = Known(Fields::read(&self.object).unwrap_or_default());
         let (input, output) =
-            self.iterations().unwrap_or((self.count("input_tokens"), self.count("output_tokens")));
-        let split: Split = self.read("cache_creation").unwrap_or_default();
+            known.iterations().unwrap_or((known.count("input_tokens"), known.count("output_tokens")));
+        let split: Split = known.read("cache_creation").unwrap_or_default();
         let (short, long) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens.0.unwrap_or(0));
         // The split may be older than the total (it is not repeated at the end of a stream): the total wins.
-        let total = self.read::<LooseInt>("cache_creation_input_tokens").and_then(|n| n.0);
+        let total = known.read::<LooseInt>("cache_creation_input_tokens").and_then(|n| n.0);
         let total = total.unwrap_or_else(|| short.0.unwrap_or(0).saturating_add(long));
-        let details: OutputDetails = self.read("output_tokens_details").unwrap_or_default();
+        let details: OutputDetails = known.read("output_tokens_details").unwrap_or_default();
         Usage {
             input,
             output,
             reasoning: details.thinking_tokens.0.unwrap_or(0),
-            cache_read: self.count("cache_read_input_tokens"),
+            cache_read: known.count("cache_read_input_tokens"),
             cache_write_5m: total - long.min(total),
             cache_write_1h: long.min(total),
-            raw: self.raw(),
+            raw: RawJson::parse(if self.object.is_empty() { "{}" } else { &self.object }).ok(),
         }
     }
+}
 
+/// The fields of the object so far.
+struct Known<'u>(Fields<'u>);
+
+impl<'u> Known<'u> {
     /// Compaction happens in calls of its own that the totals leave out; with a fallback, the totals are right.
     fn iterations(&self) -> Option<(u64, u64)> {
         let all: Vec<Iteration<'_>> = self.read("iterations")?;
@@ -97,26 +111,28 @@ impl UsageFold {
         self.read::<LooseInt>(key).and_then(|n| n.0).unwrap_or(0)
     }
 
-    fn read<'u, T: Deserialize<'u>>(&'u self, key: &str) -> Option<T> {
-        let (_, raw) = self.fields.iter().find(|(known, _)| known == key)?;
-        serde_json::from_str(raw).ok()
+    fn read<T: Deserialize<'u>>(&self, key: &str) -> Option<T> {
+        serde_json::from_str(self.0.get(key)?.get()).ok()
     }
+}
 
-    fn raw(&self) -> Option<RawJson> {
-        let length = self.fields.iter().map(|(key, raw)| key.len() + raw.len() + 4).sum::<usize>();
-        let mut object = Vec::with_capacity(length + 2);
-        object.push(b'{');
-        for (at, (key, raw)) in self.fields.iter().enumerate() {
-            if at > 0 {
-                object.push(b',');
-            }
-            write(&mut object, key);
-            object.push(b':');
-            object.extend_from_slice(raw.as_bytes());
+/// Fields as a compact object, each value as it was received.
+fn object(fields: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
+    let length = fields.iter().map(|(key, raw)| key.len() + raw.len() + 4).sum::<usize>();
+    let mut object = String::with_capacity(length + 2);
+    object.push('{');
+    for (at, (key, raw)) in fields.iter().enumerate() {
+        object.push_str(if at > 0 { "," } else { "" });
+        // Names of plain letters are what is quoted but for their quotes.
+        if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            object.extend(["\"", key, "\""]);
+        } else {
+            object.push_str(&quoted(key));
         }
-        object.push(b'}');
-        RawJson::parse(String::from_utf8(object).ok()?).ok()
+        object.extend([":", raw]);
     }
+    object.push('}');
+    object
 }
 
 impl Iteration<'_> {
@@ -127,14 +143,14 @@ impl Iteration<'_> {
 }
 
 /// The value of a field after a newer one arrived; `None` when the newer one is no use and the old one stays.
-fn laid_over(key: &str, old: &str, new: &str) -> Option<String> {
+fn laid_over<'n>(key: &str, old: &str, new: &'n str) -> Option<Cow<'n, str>> {
     let is_good = match key {
-        "cache_creation" | "output_tokens_details" => return counts_laid_over(old, new),
+        "cache_creation" | "output_tokens_details" => return counts_laid_over(old, new).map(Cow::Owned),
         "iterations" => serde_json::from_str(new).is_ok_and(|all: Vec<Iteration<'_>>| are_readable(&all)),
         key if key.ends_with("_tokens") => is_count(new),
         _ => true,
     };
-    is_good.then(|| new.to_owned())
+    is_good.then_some(Cow::Borrowed(new))
 }
 
 /// The same for an object of counts, count by count.

@@ -110,7 +110,7 @@ impl Args {
             self.text.push('"');
             self.in_text = true;
         }
-        let words = self.joiner.join(&text_or_raw(text), lone);
+        let words = self.joiner.join(text_or_raw(text), lone);
         self.text.push_str(inside(&quoted(&words)));
         if arg.more.is_none_or(|raw| raw.get() != "true") {
             self.end_text();

@@ -58,7 +58,8 @@ impl OpenCall {
     }
 
     fn delta(&self, index: u32, json: String) -> ModelEvent {
-        ModelEvent::ToolInputDelta { index, call: self.id.clone(), tool: self.name.clone(), json }
+        let (call, tool) = (self.id.clone(), self.name.as_str().into());
+        ModelEvent::ToolInputDelta { index, call, tool, json }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Ollama's objects, decoded into our events.
 
+use std::sync::Arc;
+
 use agent_core::{
     AssistantPart, CallId, Finish, FinishKind, ModelError, ModelEvent, Origin, ProviderData, ProviderPart,
     RawJson, Reasoning, ToolCall, ToolInput,
@@ -165,7 +167,7 @@ impl ChatCodec {
             .map_err(|_| protocol("a call of a tool cannot be read", raw.get()))?;
         let call = ToolCall { name: self.names.real(&call.name), ..call };
         self.calls += 1;
-        let (index, id, tool) = (self.index, call.id.clone(), call.name.clone());
+        let (index, id, tool) = (self.index, call.id.clone(), Arc::<str>::from(call.name.as_str()));
         let piece =
             |json: String| ModelEvent::ToolInputDelta { index, call: id.clone(), tool: tool.clone(), json };
         out.push(piece(String::new()));

@@ -137,7 +137,7 @@ impl Call {
             name.clone_into(&mut self.name);
         }
         let new = arguments.map(text_or_raw).unwrap_or_default();
-        self.input.push_str(&self.joiner.join(&new, lone));
+        self.input.push_str(&self.joiner.join(new, lone));
         let fields = Fields::read(raw).unwrap_or_default();
         if let Some(function) = fields.get("function").and_then(|raw| Fields::read(raw.get())) {
             keep(&mut self.function_fields, &function, &["name", "arguments"], lone);
@@ -153,7 +153,7 @@ impl Call {
         }
         let json = self.input.get(told..).unwrap_or_default().to_owned();
         self.told = Some(self.input.len());
-        let tool = names.real(&self.name);
+        let tool = names.real(&self.name).into();
         out.push(ModelEvent::ToolInputDelta { index, call: self.id.clone(), tool, json });
     }
 

@@ -290,7 +290,7 @@ impl Kind {
             Self::Message => Some(ModelEvent::TextDelta { index, text }),
             Self::Reasoning { .. } => Some(ModelEvent::ReasoningDelta { index, text }),
             Self::Call { id, name, .. } => {
-                let (call, tool) = (id.clone(), name.clone());
+                let (call, tool) = (id.clone(), name.as_str().into());
                 Some(ModelEvent::ToolInputDelta { index, call, tool, json: text })
             }
             Self::Other => None,

@@ -1,0 +1,244 @@
+//! The commonest event, one more piece of a block, read in one pass over its bytes.
+//!
+//! An answer is thousands of these. A reader for any JSON goes over each of them several times; this one takes the
+//! fields that are always there, in any order, and hands whatever else there is to the general reader.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+/// More of a block's words or of a call's input.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct UsualDelta<'e> {
+    pub(super) index: u32,
+    /// The delta's type.
+    pub(super) kind: &'e str,
+    pub(super) words: Cow<'e, str>,
+}
+
+/// The delta of an event; `None` when the event is anything more or less than that.
+pub(super) fn usual_delta(event: &str) -> Option<UsualDelta<'_>> {
+    let mut scan = Scan { text: event, at: 0 };
+    let (mut kind, mut index, mut delta) = (None, None, None);
+    scan.object(|scan, key| match key {
+        "type" => fill(&mut kind, scan.string()?),
+        "index" => fill(&mut index, scan.number()?),
+        "delta" => fill(&mut delta, scan.delta()?),
+        _ => None,
+    })?;
+    let is_all = scan.peek().is_none() && kind == Some("content_block_delta");
+    let (kind, words) = delta.filter(|_| is_all)?;
+    Some(UsualDelta { index: index?, kind, words })
+}
+
+struct Scan<'e> {
+    text: &'e str,
+    at: usize,
+}
+
+impl<'e> Scan<'e> {
+    /// A delta's type and words.
+    fn delta(&mut self) -> Option<(&'e str, Cow<'e, str>)> {
+        let (mut kind, mut words) = (None, None);
+        self.object(|scan, key| match key {
+            "type" => fill(&mut kind, scan.string()?),
+            "text" | "thinking" | "partial_json" => fill(&mut words, (key, scan.words()?)),
+            _ => None,
+        })?;
+        let (kind, (key, words)) = (kind?, words?);
+        let is_usual = matches!(
+            (kind, key),
+            ("text_delta", "text") | ("thinking_delta", "thinking") | ("input_json_delta", "partial_json")
+        );
+        is_usual.then_some((kind, words))
+    }
+
+    /// An object that is not empty, field by field.
+    fn object(&mut self, mut field: impl FnMut(&mut Self, &'e str) -> Option<()>) -> Option<()> {
+        self.expect(b'{')?;
+        loop {
+            let key = self.string()?;
+            self.expect(b':')?;
+            field(self, key)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn words(&mut self) -> Option<Cow<'e, str>> {
+        self.peek()?;
+        let start = self.at;
+        let inner = self.string()?;
+        if inner.contains('\\') {
+            return serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned);
+        }
+        let is_json = inner.bytes().all(|byte| byte >= b' ');
+        is_json.then_some(Cow::Borrowed(inner))
+    }
+
+    /// What stands between two quotes, escapes as they are. Control characters, which JSON does not have there, pass.
+    fn string(&mut self) -> Option<&'e str> {
+        self.expect(b'"')?;
+        let start = self.at;
+        loop {
+            let end = self.at + memchr2(b'"', b'\\', self.text.as_bytes().get(self.at..)?)?;
+            if self.text.as_bytes().get(end) == Some(&b'"') {
+                self.at = end + 1;
+                return self.text.get(start..end);
+            }
+            self.at = end + 2;
+        }
+    }
+
+    /// A count as JSON writes it.
+    fn number(&mut self) -> Option<u32> {
+        self.peek()?;
+        let rest = self.text.get(self.at..)?;
+        let end = rest.bytes().position(|byte| !byte.is_ascii_digit())?;
+        let digits = rest.get(..end).filter(|digits| !digits.starts_with('0') || *digits == "0")?;
+        self.at += end;
+        digits.parse().ok()
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// The next byte that is no white space.
+    fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.text.as_bytes().get(self.at)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+}
+
+/// A field is there once.
+fn fill<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+    slot.replace(value).is_none().then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::names::ToolNames;
+    use crate::wire::{StreamDecoder, WireFormat};
+
+    #[track_caller]
+    fn check(event: &str, expect: Option<(u32, &str, &str)>) {
+        let given = usual_delta(event);
+        let given = given.as_ref().map(|delta| (delta.index, delta.kind, delta.words.as_ref()));
+        assert_eq!(given, expect, "{event}");
+    }
+
+    #[test]
+    fn usual_deltas_are_read_and_others_are_not() {
+        let text = |index: &str, delta: &str| {
+            format!(r#"{{"type":"content_block_delta","index":{index},"delta":{{{delta}}}}}"#)
+        };
+        let hi = r#""type":"text_delta","text":"hi""#;
+        check(&text("7", hi), Some((7, "text_delta", "hi")));
+        check(
+            r#" {"delta" : {"partial_json":"{\"a\\n","type":"input_json_delta"},"index":0, "type":"content_block_delta"} "#,
+            Some((0, "input_json_delta", "{\"a\\n")),
+        );
+        check(
+            &text("0", r#""type":"thinking_delta","thinking":"\u00e9""#),
+            Some((0, "thinking_delta", "\u{e9}")),
+        );
+        for index in ["-1", "1.0", "1e0", "01", "4294967296", "null", "\"1\"", ""] {
+            check(&text(index, hi), None);
+        }
+        for delta in [
+            "",
+            r#""type":"text_delta""#,
+            r#""type":"text_delta","thinking":"hi""#,
+            r#""type":"text_delta","text":null"#,
+            r#""type":"text_delta","text":"a","text":"b""#,
+            r#""type":"text_delta","text":"hi","more":1"#,
+            r#""type":"signature_delta","signature":"x""#,
+            "\"type\":\"text_delta\",\"text\":\"a\tb\"",
+            r#""type":"text_delta","text":"\x""#,
+        ] {
+            check(&text("0", delta), None);
+        }
+        check(&(text("0", hi) + "x"), None);
+        check(r#"{"type":"content_block_delta","index":0,"delta":["text_delta","hi"]}"#, None);
+        check(&text("0", hi).replace("content_block_delta", "content_block_stop"), None);
+        check(r#"{"type":"content_block_delta","index":0"#, None);
+    }
+
+    /// What an answer says with this event in each of its blocks; without a name, every event takes the general way.
+    fn said(event: &str, is_named: bool) -> String {
+        let name = if is_named { "event: content_block_delta\n" } else { "" };
+        let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), ToolNames::default());
+        let mut all = decoder.push(b"data: {\"type\":\"message_start\",\"message\":{}}\n\n");
+        for block in [
+            r#"{"type":"text","text":""}"#,
+            r#"{"type":"thinking","thinking":""}"#,
+            r#"{"type":"tool_use","id":"c","name":"f","input":{}}"#,
+            r#"{"type":"server_tool_use","id":"s","name":"f","input":{}}"#,
+        ] {
+            for frame in [
+                format!(r#"data: {{"type":"content_block_start","index":0,"content_block":{block}}}"#),
+                format!("{name}data: {event}"),
+                format!("{name}data: {event}"),
+                r#"data: {"type":"content_block_stop","index":0}"#.to_owned(),
+            ] {
+                all.extend(decoder.push(format!("{frame}\n\n").as_bytes()));
+            }
+        }
+        all.extend(decoder.finish());
+        // The number of bytes in front of the break is another one without names.
+        format!("{all:?}").split("after ").next().unwrap_or_default().to_owned()
+    }
+
+    fn events() -> impl Strategy<Value = String> {
+        let kind =
+            prop_oneof![Just("text_delta"), Just("thinking_delta"), Just("input_json_delta"), Just("odd")];
+        let key = prop_oneof![Just("text"), Just("thinking"), Just("partial_json"), Just("type"), Just("x")];
+        let value = prop_oneof![
+            "\\PC{0,6}".prop_map(|text| serde_json::to_string(&text).unwrap()),
+            Just(r#""\ud83d""#.to_owned()),
+            Just(r#""\ude00\n\"""#.to_owned()),
+            Just("null".to_owned()),
+            Just("{\"a\":1}".to_owned()),
+            Just("7".to_owned()),
+        ];
+        let index =
+            prop_oneof![4 => Just("0"), 1 => Just("1"), 1 => Just("null"), 1 => Just("0.0"), 1 => Just("00")];
+        let parts = (kind, prop::collection::vec((key, value), 0..3), index, 0..3_usize, any::<bool>());
+        parts.prop_map(|(kind, fields, index, order, is_first)| {
+            let mut fields: Vec<_> = fields.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+            fields.insert(if is_first { 0 } else { fields.len() }, format!("\"type\":\"{kind}\""));
+            let mut parts = [
+                "\"type\":\"content_block_delta\"".to_owned(),
+                format!("\"index\": {index}"),
+                format!("\"delta\":{{{}}}", fields.join(" ,")),
+            ];
+            parts.rotate_left(order);
+            format!("{{{}}}", parts.join(","))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_and_the_general_one_agree(event in events(), cut in prop::option::of(0usize..90)) {
+            let event = match cut {
+                Some(at) => event[..agent_core::floor_boundary(&event, at)].to_owned(),
+                None => event,
+            };
+            prop_assert_eq!(said(&event, true), said(&event, false));
+        }
+    }
+}
