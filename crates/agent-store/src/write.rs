@@ -75,6 +75,7 @@ pub(crate) struct Record {
     pub(crate) is_response: bool,
     /// Whether its slots hold what is new since the last commit, and not all of it. Only stores that keep stamps apart
     /// write such records.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the memory store keeps stamps whole"))]
     pub(crate) adds: bool,
     pub(crate) body: Json,
 }
