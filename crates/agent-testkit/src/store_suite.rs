@@ -20,8 +20,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, EventBody, History, JournalRecord, RawJson, Revision, SessionId,
-    SessionSummary, TerminalReason, ToolOutput, ToolResult, Usage,
+    BlobHash, Checkpoint, Commit, CompactionState, Event, EventBody, History, JournalRecord, RawJson,
+    Revision, SessionId, SessionSummary, TerminalReason, ToolOutput, ToolResult, Usage,
 };
 use agent_store::{Lease, Store, StoreError};
 
@@ -126,8 +126,14 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
     let mut open = create(&subject, "bytes").await;
     let entries = [user("Wie spät ist es? \u{1f570}"), step("c1"), summary(1)];
     let turn = RawJson::parse(RAW).unwrap();
-    let checkpoint =
-        Checkpoint { turn: Some(turn), last_turn: 3, slots: slots(), usage: usage(7), asked_ms: Some(41) };
+    let checkpoint = Checkpoint {
+        turn: Some(turn),
+        last_turn: 3,
+        slots: slots(),
+        usage: usage(7),
+        asked_ms: Some(41),
+        compaction: CompactionState { failures: 2, after: 900 },
+    };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap();
     let found = open.store.load(&open.id).await.unwrap().unwrap();
@@ -282,6 +288,7 @@ pub async fn the_journal_keeps_order_until_the_commit(subject: Subject) {
     let result = ToolResult { call: call("c1"), output: ToolOutput::Json(RawJson::parse(RAW).unwrap()) };
     let records = [
         pending("c1"),
+        JournalRecord::Active(["look", "put"].map(str::to_owned).into()),
         JournalRecord::Started(call("c1")),
         JournalRecord::Finished { result, slots: Some(slots()) },
         JournalRecord::Started(call("c2")),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    AssistantPart, CallId, Checkpoint, Entry, EntryId, Event, EventBody, JournalRecord, PendingStep, RawJson,
-    Response, Rewrite, SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus,
-    ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage,
+    AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, JournalRecord,
+    PendingStep, RawJson, Response, Rewrite, SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text,
+    Todo, TodoStatus, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage,
 };
 
 pub(super) fn none() -> Checkpoint {
@@ -75,7 +75,7 @@ pub(super) const RAW: &str = r#"{"z":12345678901234567890,"a":[1.0,1e2,"\u00e9"]
 pub(super) static EMPTY: Checkpoint = Checkpoint {
     turn: None,
     last_turn: 0,
-    slots: Slots { todos: Vec::new(), reads: BTreeMap::new() },
+    slots: Slots { todos: Vec::new(), reads: BTreeMap::new(), notes: None },
     usage: Usage {
         input: 0,
         output: 0,
@@ -86,4 +86,5 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
         raw: None,
     },
     asked_ms: None,
+    compaction: CompactionState { failures: 0, after: 0 },
 };
