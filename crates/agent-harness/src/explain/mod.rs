@@ -19,7 +19,7 @@ use crate::quiet::quiet;
 use crate::session::Session;
 use crate::spy::{CapturedRequest, Seen, Spy};
 use crate::stand_ins::StandIns;
-use crate::{AllowAll, HarnessError, RetryPolicy};
+use crate::{AllowAll, HarnessError, RetryPolicy, TurnEnd};
 use shadow::Shadow;
 
 pub(crate) use message::messages;
@@ -104,9 +104,10 @@ pub(crate) async fn explain(
     let assumes_results = record.as_ref().map(unanswered).unwrap_or_default();
     let static_blocks = record.as_ref().map(|record| record.meta.static_blocks);
     let (shadow, seen) = shadowed(config, record, prompt)?;
-    let told = rehearse(shadow, id, message, open).await?;
+    let (told, end) = rehearse(shadow, id, message, open).await?;
     // Words that a stage or a tier needs are asked for before it.
-    let request = seen.all().pop().ok_or_else(|| HarnessError::NothingToSend(id.clone()))?;
+    let is_asked = matches!(end.reason, TerminalReason::Error(_));
+    let Some(request) = seen.all().pop().filter(|_| is_asked) else { return Err(unasked(id, end, open)) };
     let breakpoints = breakpoints(&request);
     let explanation = opening(&assembled, static_blocks, &request, &breakpoints);
     let CapturedRequest { messages, outgoing, diagnostics, .. } = request;
@@ -198,7 +199,7 @@ async fn rehearse(
     id: &SessionId,
     message: Option<UserMessage>,
     open: bool,
-) -> Result<Vec<Diagnostic>, HarnessError> {
+) -> Result<(Vec<Diagnostic>, TurnEnd), HarnessError> {
     let session = Session::new(Arc::new(shadow), id.clone());
     let mut run = match message {
         Some(message) => session.send_message(message).await?,
@@ -216,12 +217,16 @@ async fn rehearse(
             diagnostics.push(Diagnostic { what: "compaction".into(), why });
         }
     }
-    let end = run.finish().await?;
-    match end.reason {
-        // The call that nobody answers.
-        TerminalReason::Error(_) => Ok(diagnostics),
-        _ if end.text.is_empty() => Ok(diagnostics),
-        _ => Err(HarnessError::Unasked { session: id.clone(), words: end.text }),
+    Ok((diagnostics, run.finish().await?))
+}
+
+/// There is no request, because the turn ends without one.
+fn unasked(id: &SessionId, end: TurnEnd, open: bool) -> HarnessError {
+    let session = id.clone();
+    match end.error {
+        Some(error) => HarnessError::Unasked { session, words: error.message },
+        None if open || end.text.is_empty() => HarnessError::NothingToSend(session),
+        None => HarnessError::Unasked { session, words: end.text },
     }
 }
 

@@ -95,7 +95,7 @@ fn a_sound_agent_passes() {
     insta::assert_snapshot!(statuses(&checkup), @"
     pass static-system
     pass breakpoints
-    absent first-step
+    pass first-step
     pass permissions
     pass descriptions
     pass cancellation
