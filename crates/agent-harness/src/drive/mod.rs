@@ -9,6 +9,7 @@ mod model;
 mod open;
 mod prepare;
 mod retry;
+mod server;
 mod tools;
 
 use std::collections::BTreeSet;

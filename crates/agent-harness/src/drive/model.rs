@@ -41,8 +41,7 @@ impl Drive {
         let is_whole = matches!(report, Report::Response(_));
         // A call that was stopped left something as soon as its answer began, which is when its tokens are told.
         if is_whole || call.usage.total_input() > 0 {
-            self.live.accountant.report(call.usage.total_input(), self.live.history.len());
-            self.tell_level();
+            self.take_size(report, call.usage);
             let found = self.live.cache.answered(&self.config, &self.live.history, call);
             if let Some(found) = found.filter(|_| is_whole) {
                 tracing::warn!("less was read from the prompt cache than the last call left in it");

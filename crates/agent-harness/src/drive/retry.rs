@@ -238,7 +238,7 @@ impl Why {
         let why = match self {
             Self::Final => "the same request would fail again".to_owned(),
             Self::Whole => {
-                "nothing of the conversation can be made smaller, and the same request would fail again"
+                "the same request would fail again, and nothing of the conversation can be made smaller"
                     .to_owned()
             }
             Self::Attempts => "`max_attempts` of the retry policy allows no more".to_owned(),

@@ -237,3 +237,52 @@ fn the_count_survives_a_restart() {
         assert_eq!(seen.lock().unwrap().unwrap().used, before.used + 1);
     });
 }
+
+/// A model whose provider compacts by itself while it answers.
+#[derive(Debug)]
+struct Server(ScriptedModel);
+
+#[async_trait]
+impl agent_core::LanguageModel for Server {
+    fn profile(&self) -> &agent_core::ModelProfile {
+        self.0.profile()
+    }
+
+    fn encoder(&self) -> Box<dyn agent_core::Encoder> {
+        self.0.encoder()
+    }
+
+    async fn stream(
+        &self,
+        _request: agent_core::Outgoing,
+        _cancel: &agent_core::Cancel,
+    ) -> Result<agent_core::ModelStream, agent_core::ModelError> {
+        use agent_core::{AssistantPart, Finish, FinishKind, ModelEvent, ProviderPart, RawJson, Usage};
+        let raw = r#"{"iterations":[{"type":"compaction","input_tokens":900},{"type":"message","input_tokens":60}]}"#;
+        let usage = Usage { input: 960, output: 9, raw: RawJson::parse(raw).ok(), ..Usage::default() };
+        let block = RawJson::parse(r#"{"type":"compaction","content":"They spoke."}"#).unwrap();
+        let block = ProviderPart { provider: "scripted".into(), kind: "compaction".into(), raw: block };
+        let events = vec![
+            ModelEvent::Part(AssistantPart::Provider(block)),
+            ModelEvent::Part(AssistantPart::text("Yes.").unwrap()),
+            ModelEvent::Usage(usage),
+            ModelEvent::Finish(Finish { kind: FinishKind::Stop, raw: "end_turn".into() }),
+        ];
+        Ok(Box::pin(futures_util::stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+#[test]
+fn what_the_provider_compacts_is_told_the_same_way() {
+    block(async {
+        let agent = agent(model(vec![]), |config| {
+            config.model = Arc::new(Server(model(vec![])));
+            config.tools = ToolSet::default();
+        });
+        let (events, end) = say(&agent, &words(900)).await;
+        is_done(&end);
+        assert_eq!(told(&events), ["requested server_compaction", "completed server_compaction"]);
+        let used = agent.harness.session(id()).context().await.unwrap().used;
+        assert!(used < 960, "{used}: the call that compacted is not in the context any more");
+    });
+}

@@ -138,6 +138,7 @@ fn text(words: &str) -> Text {
 }
 
 /// The durable events that are about the context, a word each.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a script of some events")]
 fn told(events: &[Event]) -> Vec<String> {
     let lines = events.iter().filter_map(|event| match &event.body {
         EventBody::CompactionRequested { tier, .. } => Some(format!("requested {tier}")),
@@ -155,9 +156,9 @@ fn told(events: &[Event]) -> Vec<String> {
 }
 
 fn diagnosed(events: &[Event]) -> Vec<String> {
-    let lines = events.iter().filter_map(|event| match &event.body {
-        EventBody::RequestDiagnostic(diagnostic) => Some(format!("{}: {}", diagnostic.what, diagnostic.why)),
-        _ => None,
+    let lines = events.iter().filter_map(|event| {
+        let EventBody::RequestDiagnostic(diagnostic) = &event.body else { return None };
+        Some(format!("{}: {}", diagnostic.what, diagnostic.why))
     });
     lines.collect()
 }

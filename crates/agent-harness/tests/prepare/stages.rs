@@ -116,9 +116,9 @@ fn a_step_is_asked_of_another_model_and_the_break_is_declared() {
         assert_eq!((agent.model.requests().len(), other.requests().len()), (2, 1));
         let causes: Vec<&str> = events
             .iter()
-            .filter_map(|event| match &event.body {
-                EventBody::CacheBreak { cause, .. } => Some(cause.as_str()),
-                _ => None,
+            .filter_map(|event| {
+                let EventBody::CacheBreak { cause, .. } = &event.body else { return None };
+                Some(cause.as_str())
             })
             .collect();
         assert_eq!(causes, ["model_changed", "model_changed"]);
@@ -142,9 +142,9 @@ fn another_system_prompt_is_told_with_the_step_that_has_it() {
         let (events, _) = say(&agent, "go").await;
         let hashes: Vec<&str> = events
             .iter()
-            .filter_map(|event| match &event.body {
-                EventBody::CacheSystemHash { system, .. } => Some(system.as_str()),
-                _ => None,
+            .filter_map(|event| {
+                let EventBody::CacheSystemHash { system, .. } = &event.body else { return None };
+                Some(system.as_str())
             })
             .collect();
         assert_eq!(hashes.len(), 3, "each step's own, and the one that was put in its place");
