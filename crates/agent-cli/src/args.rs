@@ -23,6 +23,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Examine the agent: ten points, each with evidence; fails when one does
     Doctor(DoctorArgs),
+    /// Make the context of a session smaller now, also one that is full
+    Compact(CompactArgs),
+    /// See how full the context of a session is, and where something happens
+    Context(ContextArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
     /// Look at what goes over the wire to a provider
@@ -64,6 +68,28 @@ pub(crate) struct ExplainArgs {
     /// Show the body too, byte for byte as it would be sent: the last line, or the member `body`
     #[arg(long)]
     pub(crate) wire: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct CompactArgs {
+    /// The session
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct ContextArgs {
+    /// The session
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Parser)]

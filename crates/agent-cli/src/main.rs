@@ -16,14 +16,25 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, CacheCommand, Command, RunArgs, SessionsCommand, WireCommand};
+use crate::args::{AgentArgs, Args, CacheCommand, Command, SessionsCommand, WireCommand};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     start_log();
     // Before anything else runs: it may start the program again.
-    let key = if let Command::Run(run) = &args.command { take_key(run) } else { None };
+    let key = match &args.command {
+        Command::Run(run) => take_key(&run.agent),
+        Command::Compact(compact) => take_key(&compact.agent),
+        Command::Demo(_)
+        | Command::Explain(_)
+        | Command::Doctor(_)
+        | Command::Context(_)
+        | Command::Sessions(_)
+        | Command::Wire(_)
+        | Command::Cache(_)
+        | Command::Sim(_) => None,
+    };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return complain(&CliError::Runtime(error)),
@@ -34,8 +45,8 @@ fn main() -> ExitCode {
     ended.unwrap_or_else(|error| complain(&error))
 }
 
-fn take_key(args: &RunArgs) -> Option<String> {
-    let (vendor, _) = args.agent.chosen()?;
+fn take_key(args: &AgentArgs) -> Option<String> {
+    let (vendor, _) = args.chosen()?;
     secret::take_key(&vendor.key_env)
 }
 
@@ -44,6 +55,8 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         Command::Run(args) => cmd::run::run(args, key).await,
         Command::Explain(args) => cmd::explain::explain(args).await,
         Command::Doctor(args) => cmd::doctor::doctor(args).await,
+        Command::Compact(args) => cmd::context::compact(args, key).await,
+        Command::Context(args) => cmd::context::context(args).await,
         Command::Demo(args) => cmd::demo::demo(args).await,
         Command::Sessions(args) => match args.command {
             SessionsCommand::List(args) => cmd::sessions::list(args).await,

@@ -85,6 +85,19 @@ impl<W: Write> Screen for TextScreen<W> {
                 let message = plain(message);
                 self.line(&format!("note: {read} of {expected} tokens were read from the cache. {message}"))
             }
+            EventBody::CompactionRequested { before, tier } => {
+                self.line(&format!("note: the context has {before} tokens and is made smaller ({tier})"))
+            }
+            EventBody::CompactionCompleted { before, after, tier, millis } => {
+                let seconds = std::time::Duration::from_millis(*millis).as_secs_f64();
+                self.line(&format!("note: {before} tokens became {after} ({tier}, {seconds:.1} s)"))
+            }
+            EventBody::CompactionFailed { tier, message } => {
+                self.line(&format!("note: the context was not made smaller ({tier}): {}", short(message)))
+            }
+            EventBody::ContextLevel { level, used, window } if level != "calm" => {
+                self.line(&format!("note: {used} of {window} tokens are used (level {level})"))
+            }
             EventBody::HistoryRepaired { entry, .. } => {
                 self.line(&format!("note: entry {entry} of the stored history was mended"))
             }

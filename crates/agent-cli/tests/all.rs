@@ -8,6 +8,7 @@
 )]
 
 mod cache;
+mod context;
 mod crash;
 mod demo;
 mod doctor;

@@ -180,6 +180,24 @@ pub enum EventBody {
         /// How long it took.
         millis: u64,
     },
+    /// A tier of compaction failed; the history is as it was.
+    #[serde(rename = "compaction.failed")]
+    CompactionFailed {
+        /// Which tier.
+        tier: String,
+        /// Why.
+        message: String,
+    },
+    /// The context crossed one of its thresholds, upwards or downwards.
+    #[serde(rename = "context.level")]
+    ContextLevel {
+        /// `calm`, `warning`, `error`, `compact` or `blocked`.
+        level: String,
+        /// Tokens of the next request, as far as known.
+        used: u64,
+        /// Tokens that fit beside an answer.
+        window: u64,
+    },
     /// A step is in the history.
     #[serde(rename = "step.completed")]
     StepCompleted {

@@ -2,21 +2,23 @@
 
 use std::time::Duration;
 
+use crate::config::HarnessConfig;
+use crate::front::Front;
 use agent_cache::{Opening, Planner, RuleBook, Sent, loss};
 use agent_core::{
     Body, CacheProfile, Diagnostic, Entry, EventBody, History, Mark, ModelProfile, SessionMeta, Usage,
 };
-use agent_prompt::{system_hash, tools_hash};
-
-use crate::config::HarnessConfig;
 
 /// The prompt cache of one loaded session. Each step costs the same, however long the session is; only when a break is
 /// found are two requests read.
 pub(crate) struct PromptCache {
     planner: Planner,
-    opening: Opening,
-    system_hash: String,
-    tools_hash: String,
+    /// What requests begin with when nothing is put in its place.
+    base: Front,
+    /// What the last event said of it.
+    told: Front,
+    /// What the last answered request of this process began with.
+    front: Option<Front>,
     /// When the last model call that was answered was sent.
     pub(crate) asked_ms: Option<i64>,
     /// What that call left in the cache, where the provider says so.
@@ -29,6 +31,8 @@ pub(crate) struct PromptCache {
 pub(crate) struct Answered<'a> {
     pub(crate) usage: &'a Usage,
     pub(crate) body: &'a Body,
+    pub(crate) front: &'a Front,
+    pub(crate) profile: &'a ModelProfile,
     /// When it was sent.
     pub(crate) asked_ms: i64,
 }
@@ -45,14 +49,12 @@ struct Left {
 impl PromptCache {
     /// Of a session that asked nothing yet.
     pub(crate) fn new(config: &HarnessConfig, meta: &SessionMeta) -> Self {
-        // Without a block that every session begins with, what this session keeps is still worth a mark.
-        let blocks = meta.system.len();
-        let behind = if meta.static_blocks == 0 { blocks } else { meta.static_blocks.min(blocks) };
+        let base = Front::of(&*config.model, &meta.system, &meta.tools, meta.static_blocks);
         Self {
             planner: Planner::new(config.lifetimes),
-            opening: Opening { tools: !meta.tools.is_empty(), system: behind.checked_sub(1) },
-            system_hash: system_hash(&meta.system),
-            tools_hash: tools_hash(&meta.tools),
+            told: base.clone(),
+            base,
+            front: None,
             asked_ms: None,
             left: None,
             changes: Vec::new(),
@@ -77,13 +79,29 @@ impl PromptCache {
     }
 
     /// What the prompt begins with (requirement A7).
-    pub(crate) fn begins(&self) -> EventBody {
-        EventBody::CacheSystemHash { system: self.system_hash.clone(), tools: self.tools_hash.clone() }
+    pub(crate) fn begins(&mut self) -> EventBody {
+        self.told.clone_from(&self.base);
+        self.base.told()
+    }
+
+    /// The same of a request that turned out to begin otherwise.
+    pub(crate) fn begins_otherwise(&mut self, front: &Front) -> Option<EventBody> {
+        let is_told = self.told.system == front.system && self.told.tools == front.tools;
+        if is_told {
+            return None;
+        }
+        self.told.clone_from(front);
+        Some(front.told())
+    }
+
+    /// What requests begin with when nothing is put in its place.
+    pub(crate) fn base(&self) -> &Front {
+        &self.base
     }
 
     /// Where the next request is marked.
-    pub(crate) fn marks(&mut self, profile: &ModelProfile, history: &History) -> Vec<Mark> {
-        self.planner.plan(&profile.cache, self.opening, history.view())
+    pub(crate) fn marks(&mut self, profile: &ModelProfile, opening: Opening, history: &History) -> Vec<Mark> {
+        self.planner.plan(&profile.cache, opening, history.view())
     }
 
     /// Notes what a call left; gives the break, when it read less than the call before it had left.
@@ -94,11 +112,14 @@ impl PromptCache {
         call: &Answered<'_>,
     ) -> Option<EventBody> {
         let age = self.asked_ms.replace(call.asked_ms).map(|before| call.asked_ms.saturating_sub(before));
-        let changes = std::mem::take(&mut self.changes);
+        let mut changes = std::mem::take(&mut self.changes);
+        if let Some(before) = self.front.replace(call.front.clone()) {
+            changes.extend(call.front.changes(&before));
+        }
         let now = Left::of(call.usage, history.len(), Some(call.body.clone()))?;
         let before = self.left.replace(now)?;
         let reads_less = call.usage.cache_read < before.tokens;
-        let profile = config.model.profile();
+        let profile = call.profile;
         if !reads_less || matches!(profile.cache, CacheProfile::None) || before.is_rewritten(history) {
             return None;
         }

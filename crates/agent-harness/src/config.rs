@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use agent_cache::Lifetimes;
-use agent_core::{COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, Ttl};
+use agent_core::{
+    BytesPerToken, COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, TokenCounter, Ttl,
+};
+use agent_prepare::Pipeline;
 use agent_prompt::Prompt;
 use agent_store::Store;
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::{
-    Asker, Clock, HarnessError, Jitter, NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Session,
-    SystemClock,
+    AskPolicy, Asker, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact, PrepareCall,
+    PromptSource, RandomJitter, RetryPolicy, Session, SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -40,6 +43,20 @@ pub struct HarnessConfig {
     pub settings: RequestSettings,
     /// When a turn ends although the model would go on.
     pub stop: Arc<dyn StopCondition>,
+    /// Compaction, and what each step is made of.
+    pub pipeline: Pipeline,
+    /// What is looked up before the pipeline, in order.
+    pub contexts: Vec<Arc<dyn ContextSource>>,
+    /// What puts a turn together.
+    pub prepare_call: Option<Arc<dyn PrepareCall>>,
+    /// The model that stages and tiers ask for words apart from the conversation; the agent's own when none is given.
+    pub summary_model: Option<Arc<dyn LanguageModel>>,
+    /// How long and how often it is asked.
+    pub ask: AskPolicy,
+    /// What counts tokens where the provider has not counted them.
+    pub counter: Arc<dyn TokenCounter>,
+    /// Who is told of each compaction.
+    pub after_compaction: Vec<Arc<dyn PostCompact>>,
     /// Which calls may run.
     pub permissions: Permissions,
     /// Who is asked when a call needs permission.
@@ -65,6 +82,13 @@ impl HarnessConfig {
             lifetimes: Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::FiveMinutes },
             settings: RequestSettings::default(),
             stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL))),
+            pipeline: Pipeline::standard(),
+            contexts: Vec::new(),
+            prepare_call: None,
+            summary_model: None,
+            ask: AskPolicy::default(),
+            counter: Arc::new(BytesPerToken::default()),
+            after_compaction: Vec::new(),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
             retry: RetryPolicy::default(),

@@ -1,6 +1,7 @@
 //! Failures of the harness itself; a model's or a tool's failure is an outcome of the turn, not one of these.
 
 use agent_core::{EmptyMessage, HistoryError, IdError, SessionId, UnreadableEntry};
+use agent_prepare::PrepareError;
 use agent_store::StoreError;
 use agent_tools::ToolSetError;
 use agent_turn::{Misuse, RestoreError};
@@ -47,6 +48,32 @@ pub enum HarnessError {
     /// A name that no session can have.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// The turn cannot go on without what `prepare_call` gives. It stays open.
+    #[error("session {session} cannot go on: {cause}")]
+    Call {
+        /// The session.
+        session: SessionId,
+        /// What is missing.
+        #[source]
+        cause: SourceError,
+    },
+    /// A tier of compaction gave what cannot be.
+    #[error("session {session} cannot be compacted: {cause}")]
+    Prepare {
+        /// The session.
+        session: SessionId,
+        /// What it gave.
+        #[source]
+        cause: PrepareError,
+    },
+    /// A turn is open, and a boundary may not come between a call and its result.
+    #[error(
+        "session {0} has an open turn; resume it or send a message, and compact the session when the turn is over"
+    )]
+    TurnOpen(SessionId),
+    /// Nothing was said yet.
+    #[error("session {0} has no messages yet, so there is nothing to compact")]
+    NothingToCompact(SessionId),
     /// The session is at work on another message of this process.
     #[error("session {0} is at work on another message; wait for its run to finish")]
     AtWork(SessionId),
@@ -56,6 +83,14 @@ pub enum HarnessError {
     /// The open turn ends by itself, so there is no request to explain.
     #[error("the open turn of session {0} ends without another request; give the message that comes next")]
     NothingToSend(SessionId),
+    /// A stage, or a full context, ends the turn before a model is asked.
+    #[error("session {session} would ask no model now; the turn ends with: {words}")]
+    Unasked {
+        /// The session.
+        session: SessionId,
+        /// What is said in the model's place.
+        words: String,
+    },
     /// A fault of this crate: stand-ins of a set of tools that are no set.
     #[error("the tools cannot be stood in for ({0}); please report this")]
     StandIn(#[from] ToolSetError),

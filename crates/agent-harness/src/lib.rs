@@ -3,8 +3,8 @@
 //! Most programs use it through the facade crate `agent`. Depend on it directly to bring your own builder.
 //!
 //! **This crate knows** how wants become model calls and tool runs, when a failed model call is tried again, how outcomes
-//! are journaled, committed and told as events, what a session's prompt is made of, when the model is told the day, why a
-//! prompt cache was lost, and how a session is taken up again after a crash. It is the only async driver: streaming and
+//! are journaled, committed and told as events, what a session's prompt is made of, when the model is told the day, how a step is
+//! prepared and a context compacted, why a prompt cache was lost, and how a session is taken up again after a crash. It is the only async driver: streaming and
 //! collecting are the same run, watched or not. On stand-ins for model and tools the same driver explains what would be
 //! sent ([`Session::explain`]) and examines an agent ([`examine`]).
 //!
@@ -31,13 +31,19 @@ mod asker;
 mod cache;
 mod changes;
 mod clock;
+mod compaction;
 mod config;
 mod doctor;
 mod drive;
+mod encoders;
 mod error;
 mod explain;
+mod front;
+mod gauge;
+mod hooks;
 mod live;
 mod outbox;
+mod quiet;
 mod retry;
 mod run;
 mod session;
@@ -48,10 +54,14 @@ mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
 pub use clock::{Clock, SystemClock};
+pub use compaction::{CompactedTier, Compaction, FailedTier};
 pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::HarnessError;
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use hooks::{
+    AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
+};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use run::{Run, TurnEnd};
 pub use session::Session;

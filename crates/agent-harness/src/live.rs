@@ -1,9 +1,10 @@
 //! A session as loaded by the worker that holds its lease.
 
 use agent_core::{
-    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, RawJson, Repair,
-    Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    Accountant, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, History, JournalRecord,
+    RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
 };
+use agent_prepare::Level;
 use agent_prompt::Date;
 use agent_store::Lease;
 use agent_tools::SlotsHandle;
@@ -12,6 +13,8 @@ use crate::HarnessError;
 use crate::cache::PromptCache;
 use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
+use crate::encoders::Encoders;
+use crate::gauge::{Gauge, counted};
 use crate::outbox::Outbox;
 
 /// Everything of one session that a driver changes. Dropping it gives the lease back.
@@ -19,14 +22,22 @@ pub(crate) struct Live {
     pub(crate) meta: SessionMeta,
     pub(crate) history: History,
     pub(crate) slots: SlotsHandle,
-    /// Remembers the bytes of what was sent; lives as long as the session is open.
-    pub(crate) encoder: Box<dyn Encoder>,
+    /// They remember the bytes of what was sent, and live as long as the session is open.
+    pub(crate) encoders: Encoders,
     /// What was told already about requests that cannot be sent as asked.
     pub(crate) diagnosed: Vec<Diagnostic>,
     pub(crate) last_turn: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
     pub(crate) cache: PromptCache,
+    /// Tokens of the conversation; it has followed the history.
+    pub(crate) accountant: Accountant,
+    /// What compactions left.
+    pub(crate) compaction: CompactionState,
+    /// How full the context was when it was last told.
+    pub(crate) level: Level,
+    /// Where it is shown how full the context is.
+    pub(crate) gauge: Gauge,
     /// The day that the model knows from the conversation as it sees it.
     pub(crate) told: Option<Date>,
     /// How many entries are stored.
@@ -64,13 +75,18 @@ impl Live {
                     .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
                 let mut meta = record.meta;
                 let changes = changes(config, &mut meta);
-                let Checkpoint { turn, last_turn, slots, usage, asked_ms } = record.checkpoint;
+                let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction } = record.checkpoint;
+                let accountant = counted(config, &meta, &history);
+                let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
                 let mut live = Self {
                     stored: history.len(),
                     told: Date::told(history.view()),
                     slots: SlotsHandle::new(slots),
                     last_turn,
                     usage,
+                    accountant,
+                    compaction,
+                    level: state.level(),
                     last_seq: record.last_seq,
                     ..Self::new(config, meta, lease, record.revision)
                 };
@@ -109,10 +125,14 @@ impl Live {
     fn new(config: &HarnessConfig, meta: SessionMeta, lease: Lease, revision: Revision) -> Self {
         Self {
             cache: PromptCache::new(config, &meta),
+            accountant: counted(config, &meta, &History::new()),
+            compaction: CompactionState::default(),
+            level: Level::Calm,
+            gauge: Gauge::default(),
             meta,
             history: History::new(),
             slots: SlotsHandle::default(),
-            encoder: config.model.encoder(),
+            encoders: Encoders::default(),
             diagnosed: Vec::new(),
             last_turn: 0,
             usage: Usage::default(),
@@ -143,6 +163,7 @@ impl Live {
     pub(crate) fn push(&mut self, entry: Entry) -> Result<EntryId, HarnessError> {
         let is_rewrite = matches!(entry, Entry::Boundary(_));
         let id = self.history.push(entry)?;
+        self.accountant.follow(&self.history);
         if is_rewrite {
             // It may hide where the day was told.
             self.told = Date::told(self.history.view());
@@ -163,6 +184,7 @@ impl Live {
             slots: self.slots.snapshot(),
             usage: self.usage.clone(),
             asked_ms: self.cache.asked_ms,
+            compaction: self.compaction,
         };
         let commit = Commit {
             expect: self.revision,

@@ -6,9 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use agent_core::{Cancel, Event, ModelError, TerminalReason, TurnId, Usage};
+use agent_prepare::ContextState;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::HarnessError;
+use crate::gauge::Gauge;
 
 type Outcome = Result<TurnEnd, HarnessError>;
 
@@ -18,6 +20,7 @@ pub struct Run {
     work: Work,
     events: UnboundedReceiver<Event>,
     cancel: Cancel,
+    gauge: Gauge,
 }
 
 enum Work {
@@ -48,8 +51,9 @@ impl Run {
         work: impl Future<Output = Outcome> + Send + 'static,
         events: UnboundedReceiver<Event>,
         cancel: Cancel,
+        gauge: Gauge,
     ) -> Self {
-        Self { work: Work::Running(Box::pin(work)), events, cancel }
+        Self { work: Work::Running(Box::pin(work)), events, cancel, gauge }
     }
 
     /// The next event, or `None` when the run is over. Cancel-safe.
@@ -71,6 +75,12 @@ impl Run {
     /// Keep awaiting the run to see it end.
     pub fn cancel(&self) -> Cancel {
         self.cancel.clone()
+    }
+
+    /// How full the context is (requirement P6): as of the last request that was prepared or answered; `None` before
+    /// the first.
+    pub fn context(&self) -> Option<ContextState> {
+        self.gauge.read()
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use agent_core::{Cancel, SessionId, UserMessage};
+use agent_prepare::ContextState;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tracing::Instrument;
 
 use crate::config::HarnessConfig;
 use crate::drive::Drive;
 use crate::explain::explain;
+use crate::gauge::{self, Gauge};
 use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
 use crate::run::{Run, TurnEnd};
-use crate::{ExplainedRequest, HarnessError};
+use crate::{Compaction, ExplainedRequest, HarnessError};
 
 /// A conversation by name. Cloning shares it; one message is at work at a time.
 ///
@@ -23,6 +25,8 @@ pub struct Session {
     id: SessionId,
     /// The loaded session between two messages; `None` before the first and after a failure.
     live: Arc<Mutex<Slot>>,
+    /// How full the context is, while the session is loaded.
+    gauge: Gauge,
 }
 
 #[derive(Default)]
@@ -36,7 +40,7 @@ impl std::fmt::Debug for Slot {
 
 impl Session {
     pub(crate) fn new(config: Arc<HarnessConfig>, id: SessionId) -> Self {
-        Self { config, id, live: Arc::default() }
+        Self { config, id, live: Arc::default(), gauge: Gauge::default() }
     }
 
     /// The session's name.
@@ -70,16 +74,57 @@ impl Session {
         explain(&self.config, &self.id, message).await
     }
 
-    async fn start(&self, message: Option<UserMessage>) -> Result<Run, HarnessError> {
+    /// Compacts the session because the user wants it: past the blocking limit and whatever failed before, which is
+    /// forgotten when it succeeds (requirements P9 and P11). It is told what was done; nothing may have been possible.
+    ///
+    /// # Errors
+    /// While a message is at work, while a turn is open, and for a session that does not exist.
+    pub async fn compact(&self) -> Result<Compaction, HarnessError> {
         let Ok(mut slot) = self.live.clone().try_lock_owned() else {
             return Err(HarnessError::AtWork(self.id.clone()));
         };
-        let loaded = match slot.0.take() {
+        if slot.0.is_none() && self.config.store.load(&self.id).await?.is_none() {
+            return Err(HarnessError::NothingToCompact(self.id.clone()));
+        }
+        let loaded = self.loaded(&mut slot).await?;
+        if loaded.open.is_some() {
+            return Err(HarnessError::TurnOpen(self.id.clone()));
+        }
+        // Nobody watches: the events are stored, and what was done comes back.
+        let (watcher, _) = mpsc::unbounded_channel();
+        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), watcher);
+        let (compaction, live) = Drive::compact_by_hand(self.config.clone(), loaded, out).await?;
+        slot.0 = Some(live);
+        Ok(compaction)
+    }
+
+    /// How full the context is (requirement P6): used tokens, thresholds, level and percent. While a message is at work,
+    /// as of its last request.
+    pub async fn context(&self) -> Result<ContextState, HarnessError> {
+        let is_stored = self.live.try_lock().is_ok_and(|slot| slot.0.is_none());
+        match self.gauge.read().filter(|_| !is_stored) {
+            Some(state) => Ok(state),
+            None => gauge::stored(&self.config, &self.id).await,
+        }
+    }
+
+    /// The session as it is in memory, or from the store.
+    async fn loaded(&self, slot: &mut Slot) -> Result<Loaded, HarnessError> {
+        let mut loaded = match slot.0.take() {
             Some(live) => {
                 Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: false }
             }
             None => Live::open(&self.config, &self.id).await?,
         };
+        loaded.live.gauge = self.gauge.clone();
+        Ok(loaded)
+    }
+
+    async fn start(&self, message: Option<UserMessage>) -> Result<Run, HarnessError> {
+        let Ok(mut slot) = self.live.clone().try_lock_owned() else {
+            return Err(HarnessError::AtWork(self.id.clone()));
+        };
+        let loaded = self.loaded(&mut slot).await?;
         if message.is_none() && loaded.open.is_none() {
             slot.0 = Some(loaded.live);
             return Err(HarnessError::NothingToResume(self.id.clone()));
@@ -88,7 +133,7 @@ impl Session {
         let (watcher, events) = mpsc::unbounded_channel();
         let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), watcher);
         let work = work(self.config.clone(), slot, loaded, Message { message, out, cancel: cancel.clone() });
-        Ok(Run::new(work, events, cancel))
+        Ok(Run::new(work, events, cancel, self.gauge.clone()))
     }
 }
 

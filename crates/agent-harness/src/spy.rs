@@ -19,7 +19,8 @@ use crate::explain::{ExplainedMessage, messages};
 pub(crate) struct Spy {
     model: Arc<dyn LanguageModel>,
     seen: Seen,
-    answers: Mutex<VecDeque<Answer>>,
+    /// Those of all spies that stand beside each other.
+    answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
 /// What it answers once.
@@ -60,7 +61,12 @@ impl Spy {
     /// In place of `model`; when the answers are used up, a call fails for good.
     pub(crate) fn new(model: Arc<dyn LanguageModel>, answers: Vec<Answer>) -> (Arc<Self>, Seen) {
         let seen = Seen::default();
-        (Arc::new(Self { model, seen: seen.clone(), answers: Mutex::new(answers.into()) }), seen)
+        (Arc::new(Self { model, seen: seen.clone(), answers: Arc::new(Mutex::new(answers.into())) }), seen)
+    }
+
+    /// One in place of another model of the same agent.
+    pub(crate) fn of(&self, model: Arc<dyn LanguageModel>) -> Arc<dyn LanguageModel> {
+        Arc::new(Self { model, seen: self.seen.clone(), answers: self.answers.clone() })
     }
 }
 

@@ -9,6 +9,7 @@ mod date;
 mod doctor;
 mod explain;
 mod formats;
+mod prepare;
 mod prompt;
 mod retry;
 mod support;

@@ -111,6 +111,13 @@ impl Pipeline {
         self
     }
 
+    /// The same with each stage put into another one, for a driver that rehearses.
+    #[must_use]
+    pub fn map_stages(mut self, put: impl FnMut(Arc<dyn Stage>) -> Arc<dyn Stage>) -> Self {
+        self.stages = self.stages.into_iter().map(put).collect();
+        self
+    }
+
     /// Compaction.
     pub fn cascade(&self) -> &Cascade {
         &self.cascade

@@ -143,28 +143,32 @@ impl Turn {
         match state {
             State::Prepare => match report {
                 Report::Prepared => Ok((State::Model, None)),
+                Report::Synthesised(said, reason) => self.synthesised(said, reason),
+                Report::Failed(error) => Ok((State::Ended(failed(error.kind)), None)),
                 Report::Aborted(half) => Ok(self.aborted(half)),
-                other @ (Report::Response(_)
-                | Report::Result(_)
-                | Report::Park(_)
-                | Report::Resume
-                | Report::Failed(_)) => misuse(State::Prepare, &other),
+                other @ (Report::Response(_) | Report::Result(_) | Report::Park(_) | Report::Resume) => {
+                    misuse(State::Prepare, &other)
+                }
             },
             State::Model => match report {
                 Report::Response(pending) => Ok(self.answered(stop, pending)),
                 Report::Failed(error) => Ok((State::Ended(failed(error.kind)), None)),
                 Report::Aborted(half) => Ok(self.aborted(half)),
-                other @ (Report::Prepared | Report::Result(_) | Report::Park(_) | Report::Resume) => {
-                    misuse(State::Model, &other)
-                }
+                other @ (Report::Prepared
+                | Report::Synthesised(..)
+                | Report::Result(_)
+                | Report::Park(_)
+                | Report::Resume) => misuse(State::Model, &other),
             },
             State::Tools(pending) => match report {
                 Report::Result(result) => self.resolve(stop, pending, result, State::Tools),
                 Report::Park(kind) => Ok((State::Parked(kind, pending), None)),
                 Report::Aborted(_) => Ok(self.aborted(Some(pending))),
-                other @ (Report::Prepared | Report::Response(_) | Report::Resume | Report::Failed(_)) => {
-                    misuse(State::Tools(pending), &other)
-                }
+                other @ (Report::Prepared
+                | Report::Synthesised(..)
+                | Report::Response(_)
+                | Report::Resume
+                | Report::Failed(_)) => misuse(State::Tools(pending), &other),
             },
             State::Parked(kind, pending) => match report {
                 Report::Result(result) => {
@@ -172,12 +176,25 @@ impl Turn {
                 }
                 Report::Resume => Ok((State::Tools(pending), None)),
                 Report::Aborted(_) => Ok(self.aborted(Some(pending))),
-                other @ (Report::Prepared | Report::Response(_) | Report::Park(_) | Report::Failed(_)) => {
-                    misuse(State::Parked(kind, pending), &other)
-                }
+                other @ (Report::Prepared
+                | Report::Synthesised(..)
+                | Report::Response(_)
+                | Report::Park(_)
+                | Report::Failed(_)) => misuse(State::Parked(kind, pending), &other),
             },
             State::Ended(reason) => misuse(State::Ended(reason), &report),
         }
+    }
+
+    /// Keeps words in the model's place, and ends.
+    fn synthesised(&mut self, said: PendingStep, reason: TerminalReason) -> Next {
+        if let TerminalReason::Parked(_) = reason {
+            let because = " (a parked turn has not ended)".to_owned();
+            let misuse = Misuse { wants: State::Prepare.wants(), told: "Synthesised", because };
+            return Err((Box::new(State::Prepare), misuse));
+        }
+        let step = self.record(said.finish_with(not_run_because_synthesised));
+        Ok((State::Ended(reason), Some(step)))
     }
 
     fn answered(&mut self, stop: &dyn StopCondition, pending: PendingStep) -> (State, Option<StepRecord>) {
@@ -311,6 +328,10 @@ fn failed(kind: ModelErrorKind) -> TerminalReason {
 
 fn not_run_because_aborted(_: &ToolCall) -> ToolOutput {
     ToolOutput::error("Not run: the user stopped the turn before this call ran.")
+}
+
+fn not_run_because_synthesised(_: &ToolCall) -> ToolOutput {
+    ToolOutput::error("Not run: the turn ended here without asking the model.")
 }
 
 fn not_run_because_refused(_: &ToolCall) -> ToolOutput {

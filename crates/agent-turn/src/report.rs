@@ -1,6 +1,6 @@
 //! What a driver tells a turn.
 
-use agent_core::{ModelError, ParkKind, PendingStep, ToolResult};
+use agent_core::{ModelError, ParkKind, PendingStep, TerminalReason, ToolResult};
 
 /// What came of a want. Exhaustive on purpose.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,6 +8,9 @@ use agent_core::{ModelError, ParkKind, PendingStep, ToolResult};
 pub enum Report {
     /// The request is ready.
     Prepared,
+    /// The turn ends for this reason with words in the model's place, admitted by the history like an answer. Never a
+    /// parked one: who waits has more to do.
+    Synthesised(PendingStep, TerminalReason),
     /// The model answered; the response was admitted by the history, so its calls have ids of their own.
     Response(PendingStep),
     /// One call has its result.
@@ -16,7 +19,7 @@ pub enum Report {
     Park(ParkKind),
     /// What the turn waited for is there; the calls left can run.
     Resume,
-    /// The model call failed for good.
+    /// The model call failed for good, or there is no request to be made.
     Failed(ModelError),
     /// The user stopped the turn; what can be kept of a half answer, admitted by the history like a whole one.
     Aborted(Option<PendingStep>),
@@ -27,6 +30,7 @@ impl Report {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Prepared => "Prepared",
+            Self::Synthesised(..) => "Synthesised",
             Self::Response(_) => "Response",
             Self::Result(_) => "Result",
             Self::Park(_) => "Park",

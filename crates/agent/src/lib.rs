@@ -52,10 +52,11 @@ pub use agent_core::{
     UserMessage,
 };
 pub use agent_harness::{
-    AllowAll, Answer, Asker, AskerError, CheckStatus, Checkup, Clock, Environment, ExplainedBreakpoint,
-    ExplainedMessage, ExplainedPart, ExplainedRequest, Finding, Harness, HarnessConfig, HarnessError, Jitter,
-    MessageKind, NobodyToAsk, PromptSource, RandomJitter, RetryPolicy, Run, Session, SourceError,
-    SystemClock, TurnEnd, Workspace,
+    AllowAll, Answer, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup, Clock,
+    CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint, ExplainedMessage,
+    ExplainedPart, ExplainedRequest, FailedTier, Finding, Harness, HarnessConfig, HarnessError, Jitter,
+    MessageKind, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter,
+    RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -83,6 +84,20 @@ pub mod prompt {
         Assembled, Beside, Caps, Date, Dynamic, Enters, EnvironmentFacts, Explanation, Fragment,
         FragmentError, InSystem, Layer, Prompt, RuleConfig, RuleFiles, Session, Snapshot, Source, Stability,
         Static, Step, Turn, Value,
+    };
+}
+
+/// What an author of stages and of tiers of compaction works with.
+pub mod prepare {
+    pub use agent_core::{
+        Accountant, BytesPerToken, CompactionState, History, HistoryView, Note, NoteKind, Rewrite, StepNo,
+        Text, TokenCounter, ToolCard, ToolChoice,
+    };
+    pub use agent_prepare::{
+        Answer, Ask, AskFailure, Cascade, Cause, Clear, CompactCx, Compacted, Compacting, Context,
+        ContextState, Level, Move, Need, Notes, Overrides, Pipeline, PrepareError, Prepared, Preparing,
+        Shrink, Stage, StageCx, StepCx, Summarise, Synthesised, Thresholds, Tier, TierCx, TierVerdict,
+        Verdict, Way,
     };
 }
 

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod cache;
+pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;

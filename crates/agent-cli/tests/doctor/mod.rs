@@ -23,7 +23,7 @@ async fn our_own_agent_fails_in_nothing() {
     insta::assert_snapshot!(statuses, @"
     pass static-system
     pass breakpoints
-    absent first-step
+    pass first-step
     pass permissions
     pass descriptions
     pass cancellation

@@ -5,6 +5,7 @@ mod breakpoints;
 mod cancellation;
 mod checkup;
 mod descriptions;
+mod first_step;
 mod flaky;
 mod outputs;
 mod permissions;
@@ -32,11 +33,7 @@ pub async fn examine(config: &HarnessConfig) -> Checkup {
     let items = vec![
         system::examine(config).await,
         breakpoints::examine(config).await,
-        Finding::absent(
-            "first-step",
-            "first step and continuation differ",
-            "nothing prepares a step yet: every step sends the history as it stands",
-        ),
+        first_step::examine(config).await,
         permissions::examine(config).await,
         descriptions::examine(&config.tools),
         cancellation::examine(config).await,

@@ -10,6 +10,7 @@ use agent_tools::{PermissionMode, Permissions};
 use agent_turn::step_count;
 
 use crate::config::{Harness, HarnessConfig};
+use crate::quiet::quiet;
 use crate::spy::{Answer, Seen, Spy};
 use crate::stand_ins::StandIns;
 use crate::{AllowAll, Clock, HarnessError, RetryPolicy, TurnEnd};
@@ -84,14 +85,12 @@ pub(super) fn rehearsing(
     answers: Vec<Answer>,
     stand_ins: &StandIns,
 ) -> Result<(HarnessConfig, Seen), HarnessError> {
-    let (model, seen) = Spy::new(config.model.clone(), answers);
+    let (spy, seen) = Spy::new(config.model.clone(), answers);
     let rehearsing = HarnessConfig {
-        model,
-        tools: stand_ins.of(&config.tools)?,
         stop: Arc::new(step_count(STEPS)),
         retry: RetryPolicy::never(),
         clock: Arc::new(Stopped(config.clock.now_ms())),
-        ..config.clone()
+        ..quiet(config.clone(), &spy, stand_ins)?
     };
     Ok((rehearsing, seen))
 }

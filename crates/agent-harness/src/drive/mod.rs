@@ -1,24 +1,30 @@
 //! The loop: ask the turn what it wants, do it, report it, commit what is complete.
 
+mod ask;
+mod call;
+mod compact;
 mod date;
 mod end;
 mod model;
 mod open;
 mod prepare;
 mod retry;
+mod server;
 mod tools;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, Entry, EventBody, ModelError, RawJson, SessionId, StepNo, StepRecord, TerminalReason,
-    TurnId, Usage, UserMessage,
+    CallId, Cancel, Entry, EntryId, EventBody, ModelError, RawJson, SessionId, StepNo, StepRecord,
+    TerminalReason, TurnId, Usage, UserMessage,
 };
+use agent_prepare::{Cause, Prepared};
 use agent_turn::{Report, Turn, Want};
 use tracing::Instrument;
 
 use crate::HarnessError;
+use crate::compaction::{Compaction, Done};
 use crate::config::HarnessConfig;
 use crate::live::{Live, Loaded, Write};
 use crate::outbox::Outbox;
@@ -27,7 +33,19 @@ use crate::run::TurnEnd;
 
 /// One message at work on one session: the only writer of its history.
 pub(crate) struct Drive {
+    /// The agent as it was built.
+    agent: Arc<HarnessConfig>,
+    /// The same with what `prepare_call` put in place of its parts.
     config: Arc<HarnessConfig>,
+    call: call::Call,
+    /// What the stages made of the step at work.
+    prepared: Prepared,
+    /// Position of the turn's first entry.
+    turn_from: EntryId,
+    /// What compaction did.
+    compacted: Done,
+    /// Whether there is no turn: the session is only compacted.
+    is_idle: bool,
     live: Live,
     turn: Turn,
     out: Outbox,
@@ -74,15 +92,31 @@ impl Drive {
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
         let Loaded { live, repairs, changes, open, created } = loaded;
-        let turn = Turn::new(TurnId::after(live.last_turn));
-        let mut drive = Self {
+        let mut drive = Self::of(config, live, out, cancel);
+        drive.waiting = message;
+        drive.tell_opening(repairs, changes, created);
+        match open {
+            Some(open) => drive.take_up(open)?,
+            None => drive.open_turn()?,
+        }
+        Ok(drive)
+    }
+
+    fn of(config: Arc<HarnessConfig>, live: Live, out: Outbox, cancel: Cancel) -> Self {
+        Self {
             retries: RetryBudget::new(&config.retry),
+            agent: config.clone(),
             config,
+            call: call::Call::default(),
+            prepared: Prepared::default(),
+            turn_from: EntryId::at(live.history.len()),
+            compacted: Done::default(),
+            is_idle: false,
+            turn: Turn::new(TurnId::after(live.last_turn)),
             live,
-            turn,
             out,
             cancel,
-            waiting: message,
+            waiting: None,
             recovered: Recovered::default(),
             unrun: Vec::new(),
             error: None,
@@ -91,13 +125,31 @@ impl Drive {
             voided: Usage::default(),
             saved: None,
             step_span: tracing::Span::none(),
-        };
-        drive.tell_opening(repairs, changes, created);
-        match open {
-            Some(open) => drive.take_up(open)?,
-            None => drive.open_turn()?,
         }
-        Ok(drive)
+    }
+
+    /// Compacts a session on which no turn is open, because the user asked for it.
+    pub(crate) async fn compact_by_hand(
+        config: Arc<HarnessConfig>,
+        loaded: Loaded,
+        out: Outbox,
+    ) -> Result<(Compaction, Live), HarnessError> {
+        let Loaded { live, repairs, changes, created, .. } = loaded;
+        let mut drive = Self::of(config, live, out, Cancel::new());
+        drive.is_idle = true;
+        drive.turn_from = drive.last_asked();
+        drive.tell_opening(repairs, changes, created);
+        let before = drive.context();
+        match drive.compact(Cause::Manual).await? {
+            compact::Looked::Fits | compact::Looked::Blocked(_) | compact::Looked::Stopped => {}
+            compact::Looked::Refused(cause) => {
+                return Err(HarnessError::Prepare { session: drive.session(), cause });
+            }
+        }
+        drive.tell_level();
+        drive.write().await?;
+        let (after, Done { tiers, failed }) = (drive.context(), drive.compacted);
+        Ok((Compaction { before, after, tiers, failed, usage: drive.spent }, drive.live))
     }
 
     pub(crate) fn session(&self) -> SessionId {
@@ -135,6 +187,13 @@ impl Drive {
 
     async fn run_turn(&mut self) -> Result<TurnEnd, HarnessError> {
         tracing::Span::current().record("turn", tracing::field::display(self.turn.id()));
+        if let Err(cause) = self.begin_call().await {
+            let is_fresh = matches!(self.turn.poll(), Want::Prepare(_)) && self.recovered.reports.is_empty();
+            if !is_fresh {
+                return Err(HarnessError::Call { session: self.session(), cause });
+            }
+            self.cannot_prepare(cause.to_string()).await?;
+        }
         for report in std::mem::take(&mut self.recovered.reports) {
             self.report(report).await?;
         }
@@ -159,6 +218,7 @@ impl Drive {
             pending: pending.clone(),
             is_stored: std::mem::replace(&mut self.recovered.has_response, true),
             lost: &self.recovered.lost,
+            active: self.prepared.active.as_ref(),
         };
         let results = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         for result in results {
@@ -206,7 +266,13 @@ impl Drive {
     fn pay(&mut self, usage: &Usage) {
         self.spent += usage;
         self.live.usage += usage;
-        self.unrecorded = (*usage != Usage::default()).then(|| usage.clone());
+        if *usage == Usage::default() {
+            return;
+        }
+        match &mut self.unrecorded {
+            Some(sum) => *sum += usage,
+            None => self.unrecorded = Some(usage.clone()),
+        }
     }
 
     /// The turn as another process would take it up: a model call under way is prepared anew.
@@ -224,7 +290,7 @@ impl Drive {
             Want::End(reason) => Some(reason.clone()),
             Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::Park(_) => None,
         };
-        let turn = if terminal.is_some() { None } else { Some(self.saved_turn()?) };
+        let turn = if terminal.is_some() || self.is_idle { None } else { Some(self.saved_turn()?) };
         self.saved.clone_from(&turn);
         let usage = self.unrecorded.take();
         let write = Write { turn, usage: usage.as_ref(), terminal: terminal.as_ref() };

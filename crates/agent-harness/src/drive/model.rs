@@ -1,16 +1,13 @@
 //! One attempt of a model call: the request as frozen buffers, the answer as events.
 
 use agent_core::{
-    Cancel, Encoded, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Outgoing,
-    ResponseBuilder, ToolChoice, Usage,
+    Cancel, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelStream, Outgoing, ResponseBuilder, Usage,
 };
 use agent_turn::Report;
 use futures_util::StreamExt;
 
 use super::Drive;
 use crate::cache::Answered;
-use crate::config::HarnessConfig;
-use crate::live::Live;
 use crate::outbox::Outbox;
 
 /// What came of one request, and what it cost.
@@ -39,24 +36,12 @@ struct Progress {
 }
 
 impl Drive {
-    /// The request of the step at work, with what cannot be sent as asked told once a loaded session.
-    pub(super) fn encode(&mut self, stream: bool) -> Outgoing {
-        let encoded = encode(&self.config, &mut self.live, stream);
-        for diagnostic in encoded.diagnostics {
-            if !self.live.diagnosed.contains(&diagnostic) {
-                self.live.diagnosed.push(diagnostic.clone());
-                self.out.stage(EventBody::RequestDiagnostic(diagnostic));
-            }
-        }
-        tracing::debug!(bytes = encoded.request.body.len(), "request");
-        encoded.request
-    }
-
     /// Notes what the call left in the provider's cache, and tells a break of it with the step's events.
     pub(super) fn note_answer(&mut self, report: &Report, call: &Answered<'_>) {
         let is_whole = matches!(report, Report::Response(_));
         // A call that was stopped left something as soon as its answer began, which is when its tokens are told.
         if is_whole || call.usage.total_input() > 0 {
+            self.take_size(report, call.usage);
             let found = self.live.cache.answered(&self.config, &self.live.history, call);
             if let Some(found) = found.filter(|_| is_whole) {
                 tracing::warn!("less was read from the prompt cache than the last call left in it");
@@ -71,7 +56,7 @@ impl Drive {
         let opened = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(ModelError::cancelled()),
-            stream = self.config.model.stream(request, &self.cancel) => stream,
+            stream = self.model().stream(request, &self.cancel) => stream,
         };
         let read = match opened {
             Ok(stream) => read(stream, &mut progress, &self.out, number, &self.cancel).await,
@@ -96,21 +81,6 @@ impl Drive {
         };
         Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage }
     }
-}
-
-fn encode(config: &HarnessConfig, live: &mut Live, stream: bool) -> Encoded {
-    let marks = live.cache.marks(config.model.profile(), &live.history);
-    let draft = live.history.draft();
-    let request = ModelRequest {
-        system: &live.meta.system,
-        tools: &live.meta.tools,
-        draft: &draft,
-        settings: &config.settings,
-        tool_choice: &ToolChoice::Auto,
-        marks: &marks,
-        stream,
-    };
-    live.encoder.encode(&request)
 }
 
 async fn read(

@@ -32,6 +32,9 @@ impl Drive {
 
     /// Opens the turn with the waiting message; the caller writes.
     pub(super) fn open_turn(&mut self) -> Result<(), HarnessError> {
+        (self.prepared, self.call) = Default::default();
+        self.config = self.agent.clone();
+        self.turn_from = EntryId::at(self.live.history.len());
         self.live.last_turn = self.turn.id().number();
         self.out.turn = Some(self.turn.id());
         self.out.step = None;
@@ -45,7 +48,8 @@ impl Drive {
     pub(super) fn tell_step(&mut self, step: StepNo) {
         self.out.step = Some(step);
         self.out.stage(EventBody::StepStarted {});
-        self.out.stage(self.live.cache.begins());
+        let begins = self.live.cache.begins();
+        self.out.stage(begins);
     }
 
     /// Takes up a turn that a crash or a park left open, with what was journaled of its last step.
@@ -54,6 +58,7 @@ impl Drive {
     pub(super) fn take_up(&mut self, open: Open) -> Result<(), HarnessError> {
         let session = self.session();
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
+        self.turn_from = self.began_at();
         self.out.turn = Some(self.turn.id());
         self.out.step = Some(self.turn.step());
         self.step_span = tracing::info_span!("step", step = self.turn.step().number());
@@ -72,7 +77,8 @@ impl Drive {
             was_parked || open.journal.iter().any(|it| matches!(it, JournalRecord::Response(_)));
         if !is_answered {
             // The step is asked for anew, perhaps with another prompt.
-            self.out.stage(self.live.cache.begins());
+            let begins = self.live.cache.begins();
+            self.out.stage(begins);
         }
         for record in open.journal {
             match record {
@@ -86,6 +92,7 @@ impl Drive {
                     recovered.reports.push(Report::Response(pending));
                     recovered.has_response = true;
                 }
+                JournalRecord::Active(names) => self.prepared.active = Some(names),
                 JournalRecord::Started(call) => {
                     recovered.lost.insert(call);
                 }
@@ -100,6 +107,27 @@ impl Drive {
         }
         self.recovered = recovered;
         Ok(())
+    }
+
+    /// Where a turn that was taken up begins: behind the last step of the turn before it.
+    fn began_at(&self) -> EntryId {
+        let mut own = self.turn.steps();
+        let entries = self.live.history.entries().iter().enumerate().rev();
+        for (at, entry) in entries {
+            match entry {
+                Entry::Step(_) if own == 0 => return EntryId::at(at + 1),
+                Entry::Step(_) => own -= 1,
+                Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => {}
+            }
+        }
+        EntryId::at(0)
+    }
+
+    /// Where the user last said something.
+    pub(super) fn last_asked(&self) -> EntryId {
+        let entries = self.live.history.entries();
+        let asked = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
+        EntryId::at(asked.unwrap_or(entries.len()))
     }
 
     /// Whether the message is the one that the open turn works on.

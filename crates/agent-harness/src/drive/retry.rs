@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use agent_core::{EventBody, ModelError, ModelErrorKind, Usage};
+use agent_prepare::Cause;
 use agent_turn::Report;
 use tracing::Instrument;
 
 use super::Drive;
+use super::compact::Looked;
 use super::model::{Failure, Tried};
 use crate::HarnessError;
 use crate::cache::Answered;
@@ -18,6 +20,8 @@ struct Tries {
     number: u32,
     /// How many streams of the call broke.
     broken: u32,
+    /// Whether the conversation was made smaller for it.
+    shortened: bool,
     mode: Mode,
 }
 
@@ -44,6 +48,8 @@ enum Next {
 enum Why {
     /// The same request would fail again.
     Final,
+    /// Nothing of the conversation can be made smaller.
+    Whole,
     /// The call had all its attempts.
     Attempts,
     /// The run had all its retries.
@@ -55,19 +61,27 @@ enum Why {
 impl Drive {
     pub(super) async fn call_model(&mut self) -> Result<(), HarnessError> {
         self.voided = Usage::default();
-        let mut tries = Tries { number: 0, broken: 0, mode: Mode::Streamed };
-        let mut request = self.encode(true);
+        let mut tries = Tries { number: 0, broken: 0, shortened: false, mode: Mode::Streamed };
+        let mut asked = self.encode(true);
         let report = loop {
             let asked_ms = self.config.clock.now_ms();
-            let call = self.attempt(tries.number, request.clone());
+            let call = self.attempt(tries.number, asked.request.clone());
             let Tried { answer, usage } = call.instrument(span()).await;
             self.pay(&usage);
             let before = tries.mode;
             match answer {
                 Ok(report) => {
-                    let call = Answered { usage: &usage, body: &request.body, asked_ms };
+                    let model = self.model().clone();
+                    let (body, front, profile) = (&asked.request.body, &asked.front, model.profile());
+                    let call = Answered { usage: &usage, body, front, profile, asked_ms };
                     self.note_answer(&report, &call);
                     break report;
+                }
+                Err(failure) if tries.may_shorten(&failure) => {
+                    if let Some(report) = self.shorten(&mut tries, failure, usage).await? {
+                        break report;
+                    }
+                    asked = self.encode(tries.mode != Mode::Whole);
                 }
                 Err(failure) => {
                     if let Some(report) = self.failed(&mut tries, failure, usage).await? {
@@ -76,11 +90,43 @@ impl Drive {
                 }
             }
             if tries.mode != before {
-                request = self.encode(tries.mode != Mode::Whole);
+                asked = self.encode(tries.mode != Mode::Whole);
             }
         };
         self.recovered.has_response = false;
         self.report(report).await
+    }
+
+    /// Makes the conversation smaller, once a call, because the provider finds it too long (requirement P10); or gives
+    /// what the turn is told. The retry is none of the policy's: the next request is another one.
+    async fn shorten(
+        &mut self,
+        tries: &mut Tries,
+        failure: Failure,
+        usage: Usage,
+    ) -> Result<Option<Report>, HarnessError> {
+        self.voided += &usage;
+        tries.shortened = true;
+        let (attempt, entries) = (tries.number, self.live.history.len());
+        let Failure { error, told, message, .. } = failure;
+        if told {
+            let reason = error.kind.as_str().to_owned();
+            self.out.stage(EventBody::Tombstone { attempt, message, reason });
+        }
+        let refused = match self.compact(Cause::Overflow).await? {
+            Looked::Stopped => return Ok(Some(Report::Aborted(None))),
+            Looked::Fits if self.live.history.len() > entries => {
+                let ModelError { kind, message, .. } = error;
+                self.out.stage(EventBody::StepRetrying { attempt, kind, message, wait_ms: 0, usage });
+                self.write().await?;
+                tries.number += 1;
+                return Ok(None);
+            }
+            Looked::Fits => Why::Whole.said_of(error, attempt + 1),
+            Looked::Blocked(words) => ModelError { message: words.text.as_str().to_owned(), ..error },
+            Looked::Refused(cause) => ModelError { message: cause.to_string(), ..error },
+        };
+        Ok(Some(self.give_up(refused)))
     }
 
     /// Tells what came of a failed attempt and waits for the next one; or gives what the turn is told.
@@ -134,6 +180,11 @@ impl Drive {
 }
 
 impl Tries {
+    /// Whether the failure says that the conversation is too long, and nothing was done about it yet.
+    fn may_shorten(&self, failure: &Failure) -> bool {
+        failure.error.kind == ModelErrorKind::ContextOverflow && !self.shortened
+    }
+
     /// Decides what follows a failure. A retry is taken out of the run's budget.
     fn next(&mut self, policy: &RetryPolicy, failure: &Failure, budget: &RetryBudget, fraction: f64) -> Next {
         let error = &failure.error;
@@ -186,6 +237,10 @@ impl Why {
         let s = if attempts == 1 { "" } else { "s" };
         let why = match self {
             Self::Final => "the same request would fail again".to_owned(),
+            Self::Whole => {
+                "the same request would fail again, and nothing of the conversation can be made smaller"
+                    .to_owned()
+            }
             Self::Attempts => "`max_attempts` of the retry policy allows no more".to_owned(),
             Self::Budget(most) => {
                 format!("the run has used its {most} retries (`run_retries` of the retry policy)")

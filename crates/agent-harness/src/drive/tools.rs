@@ -18,6 +18,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
 
+use super::call::inactive;
 use crate::config::HarnessConfig;
 use crate::live::Live;
 use crate::outbox::Outbox;
@@ -40,6 +41,8 @@ pub(super) struct Work<'a> {
     pub(super) is_stored: bool,
     /// Calls that began in a process that died.
     pub(super) lost: &'a BTreeSet<CallId>,
+    /// The only tools that may be called, when not all may.
+    pub(super) active: Option<&'a BTreeSet<String>>,
 }
 
 /// A call that is cleared to run.
@@ -86,12 +89,13 @@ pub(super) async fn run(
     if !work.is_stored {
         desk.out.stage(EventBody::ActionsRequested { calls: calls.iter().map(action).collect() });
         desk.records.push(JournalRecord::Response(work.pending));
+        desk.records.extend(work.active.cloned().map(JournalRecord::Active));
     }
     for batch in batches(&config.tools, &calls) {
         if cancel.is_cancelled() {
             break;
         }
-        let checked = batch.iter().map(|call| check(config, work.lost, call)).collect();
+        let checked = batch.iter().map(|call| check(config, work.lost, work.active, call)).collect();
         desk.run_batch(cancel, checked).await?;
     }
     // What is not stored yet is written by the commit of the step, which follows at once.
@@ -197,8 +201,16 @@ impl Desk<'_> {
 }
 
 /// Whether a call can and may run, as far as no person is needed.
-fn check(config: &HarnessConfig, lost: &BTreeSet<CallId>, call: &ToolCall) -> Checked {
+fn check(
+    config: &HarnessConfig,
+    lost: &BTreeSet<CallId>,
+    active: Option<&BTreeSet<String>>,
+    call: &ToolCall,
+) -> Checked {
     let answered = |outcome, output| Checked::Answered(Done { call: call.clone(), outcome, output });
+    if let Some(words) = inactive(active, &config.tools, &call.name) {
+        return answered(ActionOutcome::Failed, ToolOutput::error(words));
+    }
     let (tool, input) = match preflight(&config.tools, call) {
         Preflight::Run(tool, input) => (tool, input),
         Preflight::Answer(output) => return answered(ActionOutcome::Failed, output),

@@ -7,17 +7,19 @@ mod show;
 use std::sync::Arc;
 
 use agent_core::{
-    Body, Diagnostic, EventBody, JournalRecord, Mark, MarkPoint, SessionId, SessionRecord, Ttl, UserMessage,
+    Body, Diagnostic, EventBody, JournalRecord, Mark, MarkPoint, SessionId, SessionRecord, TerminalReason,
+    Ttl, UserMessage,
 };
 use agent_prompt::{Assembled, Beside, Explanation, Prompt, estimate_tokens};
 use serde::Serialize;
 
 use crate::changes::model_name;
 use crate::config::HarnessConfig;
+use crate::quiet::quiet;
 use crate::session::Session;
 use crate::spy::{CapturedRequest, Seen, Spy};
 use crate::stand_ins::StandIns;
-use crate::{AllowAll, HarnessError, RetryPolicy};
+use crate::{AllowAll, HarnessError, RetryPolicy, TurnEnd};
 use shadow::Shadow;
 
 pub(crate) use message::messages;
@@ -102,8 +104,10 @@ pub(crate) async fn explain(
     let assumes_results = record.as_ref().map(unanswered).unwrap_or_default();
     let static_blocks = record.as_ref().map(|record| record.meta.static_blocks);
     let (shadow, seen) = shadowed(config, record, prompt)?;
-    let told = rehearse(shadow, id, message, open).await?;
-    let request = seen.all().into_iter().next().ok_or_else(|| HarnessError::NothingToSend(id.clone()))?;
+    let (told, end) = rehearse(shadow, id, message, open).await?;
+    // Words that a stage or a tier needs are asked for before it.
+    let is_asked = matches!(end.reason, TerminalReason::Error(_));
+    let Some(request) = seen.all().pop().filter(|_| is_asked) else { return Err(unasked(id, end, open)) };
     let breakpoints = breakpoints(&request);
     let explanation = opening(&assembled, static_blocks, &request, &breakpoints);
     let CapturedRequest { messages, outgoing, diagnostics, .. } = request;
@@ -136,20 +140,19 @@ fn shadowed(
     prompt: Prompt,
 ) -> Result<(HarnessConfig, Seen), HarnessError> {
     let (spy, seen) = Spy::new(config.model.clone(), Vec::new());
+    let stand_ins = StandIns::new(|_| NOT_RUN.to_owned());
     // The sources were asked for the prompt; of a stored session they are not asked.
     let (prompt, sources) = match &record {
         None => (prompt, Vec::new()),
         Some(_) => (config.prompt.clone(), config.sources.clone()),
     };
     let shadow = HarnessConfig {
-        model: spy,
         store: Arc::new(Shadow::new(record, config.store.clone())),
-        tools: StandIns::new(|_| NOT_RUN.to_owned()).of(&config.tools)?,
         prompt,
         sources,
         asker: Arc::new(AllowAll),
         retry: RetryPolicy::never(),
-        ..config.clone()
+        ..quiet(config.clone(), &spy, &stand_ins)?
     };
     Ok((shadow, seen))
 }
@@ -196,7 +199,7 @@ async fn rehearse(
     id: &SessionId,
     message: Option<UserMessage>,
     open: bool,
-) -> Result<Vec<Diagnostic>, HarnessError> {
+) -> Result<(Vec<Diagnostic>, TurnEnd), HarnessError> {
     let session = Session::new(Arc::new(shadow), id.clone());
     let mut run = match message {
         Some(message) => session.send_message(message).await?,
@@ -207,10 +210,24 @@ async fn rehearse(
     while let Some(event) = run.next().await {
         if let EventBody::RequestDiagnostic(diagnostic) = event.body {
             diagnostics.push(diagnostic);
+        } else if let EventBody::CompactionRequested { before, tier } = event.body {
+            let why = format!(
+                "the context has about {before} tokens and is compacted first, by {tier}; where that needs words of a model, it is shown without"
+            );
+            diagnostics.push(Diagnostic { what: "compaction".into(), why });
         }
     }
-    run.finish().await?;
-    Ok(diagnostics)
+    Ok((diagnostics, run.finish().await?))
+}
+
+/// There is no request, because the turn ends without one.
+fn unasked(id: &SessionId, end: TurnEnd, open: bool) -> HarnessError {
+    let session = id.clone();
+    match end.error {
+        Some(error) => HarnessError::Unasked { session, words: error.message },
+        None if open || end.text.is_empty() => HarnessError::NothingToSend(session),
+        None => HarnessError::Unasked { session, words: end.text },
+    }
 }
 
 /// The tools of the calls that were journaled without a result.
@@ -221,7 +238,7 @@ fn unanswered(record: &SessionRecord) -> Vec<String> {
     };
     let responses = record.journal.iter().filter_map(|record| match record {
         JournalRecord::Response(pending) => Some(pending),
-        JournalRecord::Started(_) | JournalRecord::Finished { .. } => None,
+        JournalRecord::Active(_) | JournalRecord::Started(_) | JournalRecord::Finished { .. } => None,
     });
     let calls = responses.flat_map(|pending| pending.unanswered());
     calls.filter(|call| !answered(call.id.clone())).map(|call| call.name.clone()).collect()

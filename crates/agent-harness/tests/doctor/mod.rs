@@ -10,6 +10,7 @@ use agent_core::{
     ModelStream, Outgoing,
 };
 use agent_harness::{CheckStatus, Checkup, HarnessConfig, PromptSource, RetryPolicy, SourceError, examine};
+use agent_prepare::{Cascade, Pipeline};
 use agent_prompt::{Fragment, Layer, Prompt, Session, Static, Value};
 use agent_providers::{HttpConfig, HttpModel};
 use agent_store::{MemoryStore, Store};
@@ -95,7 +96,7 @@ fn a_sound_agent_passes() {
     insta::assert_snapshot!(statuses(&checkup), @"
     pass static-system
     pass breakpoints
-    absent first-step
+    pass first-step
     pass permissions
     pass descriptions
     pass cancellation
@@ -108,6 +109,12 @@ fn a_sound_agent_passes() {
     pass profile
     pass retries
     ");
+    assert!(block(store.sessions()).unwrap().is_empty(), "the session of the check is deleted");
+}
+
+#[test]
+fn what_was_found_is_told_with_numbers() {
+    let checkup = block(examine(&sound()));
     insta::assert_snapshot!(checkup.to_string(), @"
     self-check of an agent with anthropic/claude-opus-5-5
      1 pass   static system prompt, no clock or user data
@@ -118,8 +125,12 @@ fn a_sound_agent_passes() {
               the last one at tools[2], system[1], messages[14].content[0]
               simulated by the published rules: 78.3% of the input read from the
               cache, at best 78.3%
-     3 absent first step and continuation differ
-              nothing prepares a step yet: every step sends the history as it stands
+     3 pass   first step and continuation differ
+              warning at 882000, error at 882000, compaction at 882000, blocking at
+              977000 of 980000 tokens
+              compaction begins by itself: clear_results, session_notes, summary,
+              shrink_results
+              system prompt and tools take about 2252 tokens, 0 % of the window
      4 pass   every tool checks permission at execution
               3 of 3 tools were called under a rule that refuses them, and none ran
               mode Default; without asking run: read_file, complete; asked is
@@ -157,15 +168,39 @@ fn a_sound_agent_passes() {
               anthropic/claude-opus-5-5: 1000000 tokens of context, 128000 of output
      * pass   failed model calls are tried again
               5 attempts a call, 20 retries a run
-    8 pass, 0 warn, 0 fail, 2 absent of 10
+    9 pass, 0 warn, 0 fail, 1 absent of 10
     ");
-    assert!(block(store.sessions()).unwrap().is_empty(), "the session of the check is deleted");
     let json = serde_json::to_value(&checkup).unwrap();
     assert_eq!(
         (json["items"].as_array().unwrap().len(), json["items"][0]["status"].as_str()),
         (10, Some("pass"))
     );
     assert!(checkup.to_string().lines().all(|line| line.chars().count() <= 80), "{checkup}");
+}
+
+#[test]
+fn room_for_a_conversation() {
+    let name = "first-step";
+    check(name, CheckStatus::Pass, "compaction begins by itself: clear_results", |_| {});
+    check(name, CheckStatus::Warn, "compaction does not begin by itself", |config| {
+        config.pipeline = Pipeline::new(Cascade::standard().manual());
+    });
+    check(name, CheckStatus::Warn, "compaction has no tiers", |config| {
+        config.pipeline = Pipeline::new(Cascade::new());
+    });
+    check(name, CheckStatus::Fail, "system prompt and tools take about", |config| {
+        config.counter = Arc::new(Dear);
+    });
+}
+
+/// Counts two hundred tokens for each byte.
+#[derive(Debug)]
+struct Dear;
+
+impl agent_core::TokenCounter for Dear {
+    fn text(&self, text: &str) -> u64 {
+        text.len() as u64 * 200
+    }
 }
 
 #[test]

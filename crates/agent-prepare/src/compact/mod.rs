@@ -259,6 +259,16 @@ impl Cascade {
         self
     }
 
+    /// The tiers' names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.tiers.iter().map(|tier| tier.name())
+    }
+
+    /// Whether it begins by itself.
+    pub fn is_auto(&self) -> bool {
+        self.auto
+    }
+
     /// How full a context is.
     pub fn measure(&self, accountant: &Accountant, model: &ModelProfile) -> ContextState {
         ContextState {

@@ -46,6 +46,14 @@ fn play(script: &str) -> String {
             "overload" => Report::Failed(ModelError::new(ModelErrorKind::Overloaded, "busy")),
             "cut" => Report::Failed(ModelError::interrupted("early")),
             "abort" => Report::Aborted(None),
+            "full" => Report::Synthesised(response(&[], FinishKind::Stop), TerminalReason::BlockingLimit),
+            "called" => {
+                Report::Synthesised(response(&[("s", "x")], FinishKind::Stop), TerminalReason::NoProgress)
+            }
+            "waits" => {
+                let parked = TerminalReason::Parked(ParkKind::Question);
+                Report::Synthesised(response(&[], FinishKind::Stop), parked)
+            }
             "half" => Report::Aborted(Some(
                 History::new().admit(Response::of(vec![AssistantPart::text("ha").unwrap()])),
             )),
@@ -98,6 +106,10 @@ fn continue_park_or_end() {
     check("p a:x a=ok p b:x b=ok p c:x c=ok", "STEP(1) STEP(1) STEP(1) end max_steps");
     check("p a:x a=ok p b:x b=ok p t", "STEP(1) STEP(1) STEP(0) end done");
     check("p pause p pause p pause", "STEP(0) STEP(0) STEP(0) end max_steps");
+    check("full", "STEP(0) end blocking_limit");
+    check("called", "STEP(1) end no_progress");
+    check("p a:x a=ok full", "STEP(1) STEP(0) end blocking_limit");
+    check("overload", "end error(overloaded)");
     check("p overload", "end error(overloaded)");
     check("p cut", "end interrupted");
     check("p a:x park", "park approval");
@@ -120,6 +132,10 @@ fn reports_that_do_not_fit_are_refused() {
     insta::assert_snapshot!(play("t"), @"the turn wants Prepare, but was told Response; report what came of the want that `poll` returns");
     insta::assert_snapshot!(play("p a:x z=ok"), @"the turn wants Tools, but was told Result (the result for z answers no call of this step; use the id of a call the model made); report what came of the want that `poll` returns");
     insta::assert_snapshot!(play("p two a=ok a=ok"), @"the turn wants Tools, but was told Result (call a has two results; the first one stands); report what came of the want that `poll` returns");
+    insta::assert_snapshot!(play("waits"), @"the turn wants Prepare, but was told Synthesised (a parked turn has not ended); report what came of the want that `poll` returns");
+    for told in ["p full", "p a:x full", "p a:x park full", "full full"] {
+        assert!(play(told).contains("was told Synthesised;"), "{told}");
+    }
     insta::assert_snapshot!(play("p t p"), @"the turn wants nothing more, but was told Prepared; report what came of the want that `poll` returns");
 }
 
@@ -137,7 +153,7 @@ proptest! {
     /// Whatever a driver reports in whatever order: a turn takes at most its limit of steps, every step is paired,
     /// a misuse changes nothing, and an ended turn stays ended.
     #[test]
-    fn any_sequence_of_reports(words in proptest::collection::vec(0usize..12, 0..60)) {
+    fn any_sequence_of_reports(words in proptest::collection::vec(0usize..14, 0..60)) {
         let stop = step_count(4);
         let mut turn = Turn::new(TurnId::FIRST);
         let mut steps = 0;
@@ -152,6 +168,8 @@ proptest! {
                 8 => result("b", ToolOutput::error("no")),
                 9 => Report::Park(ParkKind::Question),
                 10 => Report::Resume,
+                11 => Report::Synthesised(response(&[], FinishKind::Stop), TerminalReason::NoProgress),
+                12 => Report::Failed(ModelError::new(ModelErrorKind::InvalidRequest, "no")),
                 _ => Report::Response(response(&[], FinishKind::Pause)),
             };
             match turn.handle(&stop, report) {

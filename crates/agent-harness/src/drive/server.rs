@@ -1,0 +1,37 @@
+//! Compaction that the provider did by itself: told like one of ours.
+
+use agent_core::{AssistantPart, EventBody, Response, Usage};
+use agent_turn::Report;
+
+use super::Drive;
+use crate::gauge::size;
+
+/// The tier's name in events.
+const TIER: &str = "server_compaction";
+/// The provider's word for the block that holds what it made of the conversation.
+const BLOCK: &str = "compaction";
+
+impl Drive {
+    /// Takes how large the context is from an answer's usage, and tells when the provider made it smaller.
+    pub(super) fn take_size(&mut self, report: &Report, usage: &Usage) {
+        let before = self.live.accountant.used();
+        let last = size(usage);
+        self.live.accountant.report(last, self.live.history.len());
+        if let Report::Response(pending) = report
+            && has_compacted(pending.response())
+        {
+            let tier = TIER.to_owned();
+            self.out.stage(EventBody::CompactionRequested { before, tier: tier.clone() });
+            // How long that took is not told apart from the answer.
+            self.out.stage(EventBody::CompactionCompleted { before, after: last, tier, millis: 0 });
+        }
+        self.tell_level();
+    }
+}
+
+fn has_compacted(response: &Response) -> bool {
+    response.parts.iter().any(|part| match part {
+        AssistantPart::Provider(part) => part.kind == BLOCK,
+        AssistantPart::Text(_) | AssistantPart::Reasoning(_) | AssistantPart::ToolCall(_) | _ => false,
+    })
+}
