@@ -114,17 +114,25 @@ impl Stamps {
 
 /// The checkpoint as its row holds it.
 pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
-    let Checkpoint { turn, last_turn, slots: Slots { todos, reads }, usage, asked_ms } = checkpoint;
-    if reads.is_empty() {
+    if checkpoint.slots.reads.is_empty() {
         return Cow::Borrowed(checkpoint);
     }
+    // Field by field, so that the stamps are not copied first.
+    let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
         last_turn: *last_turn,
-        slots: Slots { todos: todos.clone(), reads: BTreeMap::new() },
+        slots: with_reads(slots, BTreeMap::new()),
         usage: usage.clone(),
         asked_ms: *asked_ms,
+        compaction: *compaction,
     })
+}
+
+/// The same state with these stamps.
+fn with_reads(slots: &Slots, reads: Reads) -> Slots {
+    let Slots { todos, reads: _, notes } = slots;
+    Slots { todos: todos.clone(), reads, notes: notes.clone() }
 }
 
 /// Journal records as their rows hold them: of the stamps, those that are new since the last commit.
@@ -167,14 +175,13 @@ pub(super) fn put_back(
 
 /// `None` when the record has to be stored as it is.
 fn shortened(stored: &Reads, record: &JournalRecord) -> Option<JournalRecord> {
-    let JournalRecord::Finished { result, slots: Some(Slots { todos, reads }) } = record else { return None };
-    if stored.keys().any(|path| !reads.contains_key(path)) {
+    let JournalRecord::Finished { result, slots: Some(slots) } = record else { return None };
+    if stored.keys().any(|path| !slots.reads.contains_key(path)) {
         // A stamp that went cannot be told by what is added.
         return None;
     }
-    let new = changed(stored, reads).map(|(path, stamp)| (path.clone(), stamp.clone())).collect();
-    let slots = Some(Slots { todos: todos.clone(), reads: new });
-    Some(JournalRecord::Finished { result: result.clone(), slots })
+    let new = changed(stored, &slots.reads).map(|(path, stamp)| (path.clone(), stamp.clone())).collect();
+    Some(JournalRecord::Finished { result: result.clone(), slots: Some(with_reads(slots, new)) })
 }
 
 fn changed<'a>(before: &'a Reads, now: &'a Reads) -> impl Iterator<Item = (&'a String, &'a ReadStamp)> {
