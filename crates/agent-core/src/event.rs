@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use crate::step::Repair;
 use crate::{
-    CallId, Diagnostic, EntryId, Finish, ModelErrorKind, ParkKind, SessionId, StepNo, TerminalReason, TurnId,
-    Usage,
+    CallId, Diagnostic, EntryId, Excerpt, Finish, ModelErrorKind, ParkKind, SessionId, StepNo,
+    TerminalReason, TurnId, Usage,
 };
 
 /// One event (requirement L9). As JSON: `{"type", "seq"?, "session", "turn"?, "step"?, "data"}`.
@@ -135,7 +135,7 @@ pub enum EventBody {
         /// How it went.
         outcome: ActionOutcome,
         /// The beginning of its output.
-        preview: String,
+        preview: Excerpt,
         /// Length of the whole output in bytes.
         bytes: u64,
     },

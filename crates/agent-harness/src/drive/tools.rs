@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, EventBody, JournalRecord, PendingStep,
-    RawJson, Text, ToolCall, ToolOutput, ToolResult, floor_boundary,
+    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, EventBody, Excerpt, JournalRecord,
+    PendingStep, RawJson, Text, ToolCall, ToolOutput, ToolResult,
 };
 use agent_store::Store;
 use agent_tools::{
@@ -149,13 +149,13 @@ impl Desk<'_> {
     /// Caps, tells and records one answer; the next flush stores it.
     async fn finish(&mut self, done: Done) -> Result<(), HarnessError> {
         let Done { call, outcome, output } = done;
-        let whole = output.plain();
+        let whole = output.shared();
         let output = self.cap(&call, output, &whole).await?;
         self.out.stage(EventBody::ActionResult {
             call: call.id.clone(),
             tool: call.name,
             outcome,
-            preview: whole[..floor_boundary(&whole, PREVIEW_BYTES)].to_owned(),
+            preview: Excerpt::of(&whole, PREVIEW_BYTES),
             bytes: whole.len() as u64,
         });
         let result = ToolResult { call: call.id, output };
