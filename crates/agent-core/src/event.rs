@@ -1,5 +1,7 @@
 //! What happened, with coordinates, for people and programs that watch.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -253,9 +255,9 @@ pub enum EventBody {
     #[serde(rename = "cache.system_hash")]
     CacheSystemHash {
         /// First 16 hex digits of SHA-256 of the full system prompt.
-        system: String,
+        system: Arc<str>,
         /// The same of the list of tools.
-        tools: String,
+        tools: Arc<str>,
     },
     /// A step read less from the provider's cache than the last one left in it (requirement A7).
     #[serde(rename = "cache.break")]

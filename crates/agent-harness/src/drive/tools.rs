@@ -6,14 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, EventBody, Excerpt, JournalRecord,
-    PendingStep, RawJson, Text, ToolCall, ToolOutput, ToolResult,
+    ActionCall, ActionOutcome, CallId, Cancel, ContentPart, EventBody, Excerpt, JournalRecord, PendingStep,
+    RawJson, Text, ToolCall, ToolOutput, ToolResult,
 };
-use agent_store::Store;
-use agent_tools::{
-    AskRequest, Blobs, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight,
-};
-use async_trait::async_trait;
+use agent_tools::{AskRequest, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
@@ -132,7 +128,7 @@ impl Desk<'_> {
             if !cleared.tool.traits().idempotent {
                 self.records.push(JournalRecord::Started(cleared.call.id.clone()));
             }
-            running.push(execute(context(self.config, self.live, &cleared.call, cancel), cancel, cleared));
+            running.push(execute(context(self.live, &cleared.call, cancel), cancel, cleared));
         }
         self.flush().await?;
         while let Some(done) = running.next().await {
@@ -235,13 +231,13 @@ async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Asked
     Asked::Answered(Done { call, outcome: ActionOutcome::Denied, output: ToolOutput::denied(words) })
 }
 
-fn context(config: &HarnessConfig, live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
+fn context(live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
     ToolCx {
         session: live.meta.id.clone(),
         call: call.id.clone(),
         cancel: cancel.child(),
         slots: live.slots.clone(),
-        blobs: Arc::new(StoredBlobs(config.store.clone())),
+        blobs: live.blobs.clone(),
     }
 }
 
@@ -307,15 +303,4 @@ fn panicked(tool: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
 
 fn action(call: &ToolCall) -> ActionCall {
     ActionCall { call: call.id.clone(), tool: call.name.clone(), input: call.input.as_str().to_owned() }
-}
-
-/// Offloaded outputs, read from the store.
-#[derive(Debug)]
-struct StoredBlobs(Arc<dyn Store>);
-
-#[async_trait]
-impl Blobs for StoredBlobs {
-    async fn get(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, String> {
-        self.0.get_blob(hash).await.map_err(|error| error.to_string())
-    }
 }
