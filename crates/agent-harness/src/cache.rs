@@ -1,5 +1,6 @@
 //! What a session knows of the provider's prompt cache: what its prompt begins with, where to mark, what was left in it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_cache::{Opening, Planner, RuleBook, Sent, loss};
@@ -15,8 +16,8 @@ use crate::config::HarnessConfig;
 pub(crate) struct PromptCache {
     planner: Planner,
     opening: Opening,
-    system_hash: String,
-    tools_hash: String,
+    system_hash: Arc<str>,
+    tools_hash: Arc<str>,
     /// When the last model call that was answered was sent.
     pub(crate) asked_ms: Option<i64>,
     /// What that call left in the cache, where the provider says so.
@@ -51,8 +52,8 @@ impl PromptCache {
         Self {
             planner: Planner::new(config.lifetimes),
             opening: Opening { tools: !meta.tools.is_empty(), system: behind.checked_sub(1) },
-            system_hash: system_hash(&meta.system),
-            tools_hash: tools_hash(&meta.tools),
+            system_hash: system_hash(&meta.system).into(),
+            tools_hash: tools_hash(&meta.tools).into(),
             asked_ms: None,
             left: None,
             changes: Vec::new(),

@@ -1,12 +1,15 @@
 //! A session as loaded by the worker that holds its lease.
 
+use std::sync::Arc;
+
 use agent_core::{
-    Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, RawJson, Repair,
-    Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    BlobHash, Checkpoint, Commit, Diagnostic, Encoder, Entry, EntryId, History, JournalRecord, RawJson,
+    Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
 };
 use agent_prompt::Date;
-use agent_store::Lease;
-use agent_tools::SlotsHandle;
+use agent_store::{Lease, Store};
+use agent_tools::{Blobs, SlotsHandle};
+use async_trait::async_trait;
 
 use crate::HarnessError;
 use crate::cache::PromptCache;
@@ -19,6 +22,8 @@ pub(crate) struct Live {
     pub(crate) meta: SessionMeta,
     pub(crate) history: History,
     pub(crate) slots: SlotsHandle,
+    /// Where tools read outputs that were too large.
+    pub(crate) blobs: Arc<dyn Blobs>,
     /// Remembers the bytes of what was sent; lives as long as the session is open.
     pub(crate) encoder: Box<dyn Encoder>,
     /// What was told already about requests that cannot be sent as asked.
@@ -112,6 +117,7 @@ impl Live {
             meta,
             history: History::new(),
             slots: SlotsHandle::default(),
+            blobs: Arc::new(StoredBlobs(config.store.clone())),
             encoder: config.model.encoder(),
             diagnosed: Vec::new(),
             last_turn: 0,
@@ -203,4 +209,15 @@ pub(crate) struct Write<'a> {
     pub(crate) turn: Option<RawJson>,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) terminal: Option<&'a TerminalReason>,
+}
+
+/// Offloaded outputs, read from the store.
+#[derive(Debug)]
+struct StoredBlobs(Arc<dyn Store>);
+
+#[async_trait]
+impl Blobs for StoredBlobs {
+    async fn get(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, String> {
+        self.0.get_blob(hash).await.map_err(|error| error.to_string())
+    }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use agent_core::{Cancel, SessionId, UserMessage};
-use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::Instrument;
 
 use crate::config::HarnessConfig;
 use crate::drive::Drive;
 use crate::explain::explain;
 use crate::live::{Live, Loaded};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Told};
 use crate::run::{Run, TurnEnd};
 use crate::{ExplainedRequest, HarnessError};
 
@@ -85,10 +85,10 @@ impl Session {
             return Err(HarnessError::NothingToResume(self.id.clone()));
         }
         let cancel = Cancel::new();
-        let (watcher, events) = mpsc::unbounded_channel();
-        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), watcher);
+        let told = Told::new();
+        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), told.clone());
         let work = work(self.config.clone(), slot, loaded, Message { message, out, cancel: cancel.clone() });
-        Ok(Run::new(work, events, cancel))
+        Ok(Run::new(work, told, cancel))
     }
 }
 
