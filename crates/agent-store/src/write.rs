@@ -75,7 +75,6 @@ pub(crate) struct Record {
     pub(crate) is_response: bool,
     /// Whether its slots hold what is new since the last commit, and not all of it. Only stores that keep stamps apart
     /// write such records.
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the memory store keeps stamps whole"))]
     pub(crate) adds: bool,
     pub(crate) body: Json,
 }
@@ -161,12 +160,6 @@ impl Events {
     /// Whether the events may follow `head`; the number of the last one after them.
     pub(crate) fn after(&self, session: &SessionId, head: Head) -> Result<u64, StoreError> {
         self.0.iter().try_fold(head.last_seq, |last, (found, _)| following(session, last, *found))
-    }
-}
-
-impl Records {
-    pub(crate) fn encode(session: &SessionId, records: &[JournalRecord]) -> Result<Self, StoreError> {
-        records.iter().map(|record| Record::encode(session, record)).collect::<Result<_, _>>().map(Self)
     }
 }
 
