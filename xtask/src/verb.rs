@@ -141,7 +141,9 @@ impl Verb {
             }
             Verb::Fuzz => "no bytes break a decoder's promises; quick: seconds, as in ci",
             Verb::Ci => "all of the above; quick: up to the unit tests",
-            Verb::Bench => "what a step costs, beside a floor; quick: instructions and allocations, held to limits in ci",
+            Verb::Bench => {
+                "what a step costs, beside a floor; quick: instructions and allocations, held to limits in ci"
+            }
             Verb::Oracle => {
                 "official Python and TypeScript clients agree; needs python3, node and a network, never part of ci"
             }

@@ -17,8 +17,9 @@ pub(crate) const ABOUT: &str = "\
 of three runs in which the clients take turns. A server saw kept connections when it accepted no more than one a session
 for its ten requests. Memory of a session is what the allocator has handed out and not got back, divided by the
 sessions: *idle* ones have been built, have run one turn (of one step, and of ten) and wait for more; *active* is the most
-that was live while all ran. How long the first, the middle and the last session took to be done says whether any was
-starved: all begin at once and ask for the same.";
+that was live while all ran. The connection of a session is kept and counted with it; the floors show what that takes.
+How long the first, the middle and the last session took to be done says whether any was starved: all begin at once and
+ask for the same.";
 
 const SESSIONS: u32 = 1_000;
 const STEPS: u32 = 10;

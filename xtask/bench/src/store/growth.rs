@@ -40,7 +40,7 @@ pub(super) fn measure(server: &Server, out: &mut dyn Write) -> Result<Found, Fau
     let mut found = Found::default();
     let mut table = Table::new(
         "a stored step",
-        &[("early", Unit::Tenth), ("late", Unit::Tenth), ("growth", Unit::Times)],
+        &[("early", Unit::Whole), ("late", Unit::Whole), ("growth", Unit::Times)],
     );
     for Line { name, ends: [early, late], is_held } in &lines {
         let growth = early.zip(*late).and_then(|(early, late)| times(late, early));

@@ -15,11 +15,12 @@ use crate::options::Ask;
 pub(crate) const HEADING: &str = "Storage";
 
 pub(crate) const ABOUT: &str = "\
-The first table is what `agent-sqlite` needs beyond `agent-memory` for a step, early and late in a run of 1,000 steps:
-processor time (the middle step of three runs) in steps 40 to 60 and 990 to 1,000, instructions in 100 to 200 and 900 to
-1,000, bytes the system counted on their way to the disk (the middle step; every page that is written again counts
-again), and rows with their content. All steps of each half are in the last lines but one, in which folding the log into
-the database shows too. `cargo xtask bench store --check` fails when one of the counts grows more than 1.2 times.
+The first table is what a stored step costs early and late in a run of 1,000 steps: processor time and instructions beyond
+those of `agent-memory`, bytes that the system counted on their way to the disk (a page that is written again counts
+again), and what came to lie in the database. *Early* is steps 40 to 60 and *late* 990 to 1,000, of which the middle one is
+shown, of three runs for processor time; for instructions the mean of 100 to 200 and of 900 to 1,000. Where all steps of
+each half are meant, folding the log into the database is part of it. `cargo xtask bench store --check` fails when
+instructions, bytes to the disk, rows or their content grow more than 1.2 times.
 
 The second is each operation of a store on its own, from `cargo bench -p agent-store`: a step is one entry of 3 KB with
 its events; resuming reads a whole session. SQLite has reached the disk when it answers.";
