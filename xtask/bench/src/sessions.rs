@@ -14,12 +14,14 @@ pub(crate) const HEADING: &str = "A thousand sessions";
 
 pub(crate) const ABOUT: &str = "\
 1,000 sessions of 10 steps start at once in one process on one thread; ratios are to `floor-segments`, times the middle
-of three runs in which the clients take turns. A server saw kept connections when it accepted no more than one a session
-for its ten requests. Memory of a session is what the allocator has handed out and not got back, divided by the
-sessions: *idle* ones have been built, have run one turn (of one step, and of ten) and wait for more; *active* is the most
-that was live while all ran. The connection of a session is kept and counted with it; the floors show what that takes.
-How long the first, the middle and the last session took to be done says whether any was starved: all begin at once and
-ask for the same.";
+of three runs in which the clients take turns. Connections are what the server accepted for 10,000 requests: one for each
+session, and a second for those whose next request began before the first was back in the pool of the HTTP client. How
+long the first, the middle and the last session took to be done says whether any was starved: all begin at once and ask
+for the same.
+
+Memory of a session is what the allocator has handed out and not got back, divided by the sessions: *idle* ones have been
+built, have run one turn (of one step, and of ten) and wait for more; *active* is the most that was live while all ran.
+The kept connections of a session are counted with it; the floors show what those take.";
 
 const SESSIONS: u32 = 1_000;
 const STEPS: u32 = 10;
