@@ -80,6 +80,7 @@ const FULL: &[Verb] = &[
     Verb::CacheAudit,
     // Always the quick one here: seconds a target, on any compiler.
     Verb::Fuzz,
+    Verb::Bench,
 ];
 
 const QUICK: &[Verb] = &[Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test];
