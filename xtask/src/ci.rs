@@ -28,8 +28,8 @@ pub(crate) fn run(breadth: Breadth, shop: &mut Shop<'_>) -> Result<(), Error> {
 
 fn order(breadth: Breadth) -> &'static [Verb] {
     match breadth {
-        Breadth::Full => &FULL,
-        Breadth::Quick => &QUICK,
+        Breadth::Full => FULL,
+        Breadth::Quick => QUICK,
     }
 }
 
@@ -69,7 +69,7 @@ impl Log {
     }
 }
 
-const FULL: [Verb; 9] = [
+const FULL: &[Verb] = &[
     Verb::Fmt,
     Verb::Clippy,
     Verb::Layers,
@@ -80,9 +80,10 @@ const FULL: [Verb; 9] = [
     Verb::CacheAudit,
     // Always the quick one here: seconds a target, on any compiler.
     Verb::Fuzz,
+    Verb::Bench,
 ];
 
-const QUICK: [Verb; 5] = [Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test];
+const QUICK: &[Verb] = &[Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test];
 
 #[cfg(test)]
 mod tests {

@@ -105,7 +105,7 @@ impl Counted {
     fn of(rendered: Rendered<'_>, collapse_runs: bool) -> Self {
         let mut counted = Self::default();
         let mut last = None;
-        for seen in rendered.messages().flat_map(blocks) {
+        let mut see = |seen| {
             let in_run = matches!(seen, Seen::Call | Seen::Result) && last == Some(seen);
             counted.all += u32::from(!(collapse_runs && in_run));
             match seen {
@@ -116,22 +116,23 @@ impl Counted {
                 Seen::Thinking => {}
             }
             last = Some(seen);
-        }
+        };
+        rendered.messages().for_each(|message| blocks(message, &mut see));
         counted
     }
 }
 
-fn blocks(message: Message<'_>) -> Vec<Seen> {
+fn blocks(message: Message<'_>, see: &mut impl FnMut(Seen)) {
     match message {
         Message::User(user) => {
             let seen = user.parts().iter().map(|part| match part {
                 UserPart::Provider(_) => Seen::Odd,
                 UserPart::Text(_) | UserPart::File(_) | _ => Seen::Plain,
             });
-            seen.collect()
+            seen.for_each(see);
         }
-        Message::Note(_) | Message::TurnNote(_) | Message::Summary(_) => vec![Seen::Plain],
-        Message::Tool(_, results, _) => vec![Seen::Result; results.len()],
+        Message::Note(_) | Message::TurnNote(_) | Message::Summary(_) => see(Seen::Plain),
+        Message::Tool(_, results, _) => results.iter().for_each(|_| see(Seen::Result)),
         Message::Assistant(parts, trim) => {
             let seen = parts.iter().filter_map(|part| match part {
                 AssistantPart::Reasoning(_) => (!trim.strip_reasoning).then_some(Seen::Thinking),
@@ -139,7 +140,7 @@ fn blocks(message: Message<'_>) -> Vec<Seen> {
                 AssistantPart::Provider(_) => Some(Seen::Odd),
                 AssistantPart::Text(_) | _ => Some(Seen::Plain),
             });
-            seen.collect()
+            seen.for_each(see);
         }
     }
 }

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::step::Repair;
 use crate::{
-    CallId, Diagnostic, EntryId, Finish, ModelErrorKind, ParkKind, SessionId, StepNo, TerminalReason, TurnId,
-    Usage,
+    CallId, Diagnostic, EntryId, Excerpt, Finish, ModelErrorKind, ParkKind, SessionId, StepNo,
+    TerminalReason, TurnId, Usage,
 };
 
 /// One event (requirement L9). As JSON: `{"type", "seq"?, "session", "turn"?, "step"?, "data"}`.
@@ -138,7 +138,7 @@ pub enum EventBody {
         /// How it went.
         outcome: ActionOutcome,
         /// The beginning of its output.
-        preview: String,
+        preview: Excerpt,
         /// Length of the whole output in bytes.
         bytes: u64,
     },
@@ -274,9 +274,9 @@ pub enum EventBody {
     #[serde(rename = "cache.system_hash")]
     CacheSystemHash {
         /// First 16 hex digits of SHA-256 of the full system prompt.
-        system: String,
+        system: Arc<str>,
         /// The same of the list of tools.
-        tools: String,
+        tools: Arc<str>,
     },
     /// A step read less from the provider's cache than the last one left in it (requirement A7).
     #[serde(rename = "cache.break")]

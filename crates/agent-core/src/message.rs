@@ -1,5 +1,7 @@
 //! What users, models and tools say: the parts of messages.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, RawJson, Text};
@@ -351,16 +353,21 @@ impl ToolOutput {
 
     /// The words in it, for people and logs; files are named in brackets.
     pub fn plain(&self) -> String {
+        self.shared().as_ref().to_owned()
+    }
+
+    /// [`ToolOutput::plain`], sharing the bytes where the output is one text.
+    pub fn shared(&self) -> Arc<str> {
         match self {
-            Self::Text(text) | Self::Error(text) | Self::Denied(text) => text.as_str().to_owned(),
-            Self::Json(json) => json.get().to_owned(),
+            Self::Text(text) | Self::Error(text) | Self::Denied(text) => text.shared(),
+            Self::Json(json) => json.get().into(),
             Self::Content(parts) => {
                 let words = parts.iter().map(|part| match part {
                     ContentPart::Text(text) => text.as_str().to_owned(),
                     ContentPart::File(file) => format!("[{}]", file.media_type),
                     ContentPart::Provider(part) => format!("[{}]", part.kind),
                 });
-                words.collect::<Vec<_>>().join("\n")
+                words.collect::<Vec<_>>().join("\n").into()
             }
         }
     }

@@ -1,8 +1,9 @@
 //! One step: what the model said and the answer to each of its calls, paired by construction.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     AssistantPart, CallId, Finish, Origin, Response, ToolCall, ToolInput, ToolOutput, ToolResult, Usage,
@@ -12,20 +13,20 @@ use crate::{
 ///
 /// Invariant: every client-executed call has exactly one result, results stand in call order, no result is
 /// without a call and no two calls share an id (requirement M4). Provider-executed calls are provider parts
-/// and take no part in this.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Parts", into = "Parts")]
+/// and take no part in this. Clones share it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Parts")]
 pub struct StepRecord {
-    response: Response,
-    results: Vec<ToolResult>,
+    response: Arc<Response>,
+    results: Arc<[ToolResult]>,
 }
 
 /// A response some of whose calls still wait for their results.
 ///
-/// It lives in a checkpoint, never in a history. [`PendingStep::finish`] consumes it.
+/// It lives in a checkpoint, never in a history. [`PendingStep::finish`] consumes it. Clones share the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingStep {
-    response: Response,
+    response: Arc<Response>,
     results: BTreeMap<CallId, ToolResult>,
 }
 
@@ -118,7 +119,7 @@ impl StepRecord {
             })
         });
         let results = results.collect();
-        (Self { response, results }, repairs)
+        (Self { response: Arc::new(response), results }, repairs)
     }
 
     /// The whole response.
@@ -143,7 +144,7 @@ impl StepRecord {
 
     /// Each call with its result, in order.
     pub fn pairs(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
-        self.response.calls().zip(&self.results)
+        self.response.calls().zip(self.results.iter())
     }
 
     /// Tokens of the call that gave this step.
@@ -171,7 +172,7 @@ impl PendingStep {
                 return Err(PairingError::DuplicateCall(call.id.clone()));
             }
         }
-        Ok(Self { response, results: BTreeMap::new() })
+        Ok(Self { response: Arc::new(response), results: BTreeMap::new() })
     }
 
     /// Takes the result of one call. The first one stands.
@@ -254,7 +255,7 @@ fn call_mut(part: &mut AssistantPart) -> Option<&mut ToolCall> {
 }
 
 /// The stored form of a step; reading it checks the invariant.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 pub(crate) struct Parts {
     response: Response,
     results: Vec<ToolResult>,
@@ -273,9 +274,14 @@ impl TryFrom<Parts> for StepRecord {
     }
 }
 
-impl From<StepRecord> for Parts {
-    fn from(step: StepRecord) -> Self {
-        Self { response: step.response, results: step.results }
+impl Serialize for StepRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Lent<'s> {
+            response: &'s Response,
+            results: &'s [ToolResult],
+        }
+        Lent { response: &self.response, results: &self.results }.serialize(serializer)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Text that a provider will accept, and cuts that never split a character.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -8,10 +10,20 @@ use serde::{Deserialize, Serialize, Serializer};
 ///
 /// Invariant: never blank. Providers refuse blank text blocks for ever after one entered the history
 /// (requirement M4), so a blank part cannot be built. Nothing else is changed: trailing space and signed text
-/// keep their bytes.
+/// keep their bytes. Clones share them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Text(String);
+pub struct Text(Arc<str>);
+
+/// The beginning of a text that is kept elsewhere: it shares the bytes, unless the text is much longer.
+///
+/// Invariant: `end` lies between two characters of `text`.
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
+pub struct Excerpt {
+    text: Arc<str>,
+    end: usize,
+}
 
 /// A blank text where a [`Text`] is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +35,7 @@ impl Text {
     /// `None` when the text is blank.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
-        (!text.trim().is_empty()).then_some(Self(text))
+        (!text.trim().is_empty()).then(|| Self(text.into()))
     }
 
     /// The text, or `placeholder` in place of a blank one; a blank placeholder becomes `(empty)`.
@@ -34,6 +46,79 @@ impl Text {
     /// The characters.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The characters, shared.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Excerpt {
+    /// At most the first `most` bytes, cut between two characters. A text of more than twice as many is not kept.
+    pub fn of(text: &Arc<str>, most: usize) -> Self {
+        let end = floor_boundary(text, most);
+        if text.len() > most.saturating_mul(2) {
+            return Self { text: Arc::from(&text[..end]), end };
+        }
+        Self { text: Arc::clone(text), end }
+    }
+
+    /// The characters.
+    pub fn as_str(&self) -> &str {
+        &self.text[..self.end]
+    }
+}
+
+impl From<String> for Excerpt {
+    fn from(text: String) -> Self {
+        Self { end: text.len(), text: text.into() }
+    }
+}
+
+impl Deref for Excerpt {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq for Excerpt {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Excerpt {}
+
+impl PartialEq<str> for Excerpt {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Excerpt {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Debug for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl Serialize for Excerpt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
     }
 }
 
@@ -47,7 +132,7 @@ impl TryFrom<String> for Text {
 
 impl From<Text> for String {
     fn from(text: Text) -> Self {
-        text.0
+        text.0.as_ref().to_owned()
     }
 }
 
@@ -106,6 +191,23 @@ mod tests {
         }
         assert_eq!(Text::new(" x ").unwrap().as_str(), " x ");
         assert_eq!(Text::or("", " ").as_str(), "(empty)");
+    }
+
+    #[test]
+    fn an_excerpt_shares_what_is_not_much_longer() {
+        let check = |text: &str, most: usize, expect: &str, is_shared: bool| {
+            let text: Arc<str> = text.into();
+            let excerpt = Excerpt::of(&text, most);
+            assert_eq!(excerpt.as_str(), expect);
+            assert_eq!(Arc::ptr_eq(&excerpt.text, &text), is_shared, "{text}");
+            let json = serde_json::to_string(&excerpt).unwrap();
+            assert_eq!(json, serde_json::to_string(expect).unwrap());
+            assert_eq!(serde_json::from_str::<Excerpt>(&json).unwrap(), excerpt);
+        };
+        check("whole", 5, "whole", true);
+        check("beginning", 5, "begin", true);
+        check("aé", 2, "a", true);
+        check("much longer", 4, "much", false);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What lies before the conversation of a request, by which it is known whether the provider can read its cache.
 
+use std::sync::Arc;
+
 use agent_cache::Opening;
 use agent_core::{Diagnostic, EventBody, LanguageModel, SystemBlock, ToolCard};
 use agent_prompt::{system_hash, tools_hash};
@@ -11,9 +13,9 @@ use crate::changes::model_name;
 pub(crate) struct Front {
     pub(crate) model: String,
     /// Hash of the system prompt.
-    pub(crate) system: String,
+    pub(crate) system: Arc<str>,
     /// Hash of the list of tools.
-    pub(crate) tools: String,
+    pub(crate) tools: Arc<str>,
     pub(crate) opening: Opening,
 }
 
@@ -26,8 +28,8 @@ impl Front {
     ) -> Self {
         Self {
             model: model_name(model.profile()),
-            system: system_hash(system),
-            tools: tools_hash(tools),
+            system: system_hash(system).into(),
+            tools: tools_hash(tools).into(),
             opening: opening(system, tools, static_blocks),
         }
     }

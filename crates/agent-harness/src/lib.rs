@@ -50,6 +50,7 @@ mod session;
 mod source;
 mod spy;
 mod stand_ins;
+mod unless;
 mod workspace;
 
 pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};

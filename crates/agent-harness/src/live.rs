@@ -1,13 +1,16 @@
 //! A session as loaded by the worker that holds its lease.
 
+use std::sync::Arc;
+
 use agent_core::{
-    Accountant, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, History, JournalRecord,
-    RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    Accountant, BlobHash, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, History,
+    JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
-use agent_store::Lease;
-use agent_tools::SlotsHandle;
+use agent_store::{Lease, Store};
+use agent_tools::{Blobs, SlotsHandle};
+use async_trait::async_trait;
 
 use crate::HarnessError;
 use crate::cache::PromptCache;
@@ -22,6 +25,8 @@ pub(crate) struct Live {
     pub(crate) meta: SessionMeta,
     pub(crate) history: History,
     pub(crate) slots: SlotsHandle,
+    /// Where tools read outputs that were too large.
+    pub(crate) blobs: Arc<dyn Blobs>,
     /// They remember the bytes of what was sent, and live as long as the session is open.
     pub(crate) encoders: Encoders,
     /// What was told already about requests that cannot be sent as asked.
@@ -132,6 +137,7 @@ impl Live {
             meta,
             history: History::new(),
             slots: SlotsHandle::default(),
+            blobs: Arc::new(StoredBlobs(config.store.clone())),
             encoders: Encoders::default(),
             diagnosed: Vec::new(),
             last_turn: 0,
@@ -225,4 +231,15 @@ pub(crate) struct Write<'a> {
     pub(crate) turn: Option<RawJson>,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) terminal: Option<&'a TerminalReason>,
+}
+
+/// Offloaded outputs, read from the store.
+#[derive(Debug)]
+struct StoredBlobs(Arc<dyn Store>);
+
+#[async_trait]
+impl Blobs for StoredBlobs {
+    async fn get(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, String> {
+        self.0.get_blob(hash).await.map_err(|error| error.to_string())
+    }
 }

@@ -1,7 +1,11 @@
 //! Events on their way out: durable ones are numbered, stored with a write and told after it; deltas go out at once.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
 use agent_core::{Event, EventBody, SessionId, StepNo, TurnId};
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Collects events between two writes.
 #[derive(Debug)]
@@ -13,12 +17,18 @@ pub(crate) struct Outbox {
     /// Number of the last durable event that is stored.
     last_seq: u64,
     staged: Vec<Event>,
-    watcher: UnboundedSender<Event>,
+    told: Told,
 }
 
+/// What was told and is not read yet; `None` when nobody watches. Clones share it.
+///
+/// Nobody is woken: who reads is also who drives the work that tells (see [`crate::Run`]).
+#[derive(Debug, Clone)]
+pub(crate) struct Told(Arc<Mutex<Option<VecDeque<Event>>>>);
+
 impl Outbox {
-    pub(crate) fn new(session: SessionId, last_seq: u64, watcher: UnboundedSender<Event>) -> Self {
-        Self { session, turn: None, step: None, last_seq, staged: Vec::new(), watcher }
+    pub(crate) fn new(session: SessionId, last_seq: u64, told: Told) -> Self {
+        Self { session, turn: None, step: None, last_seq, staged: Vec::new(), told }
     }
 
     /// Adds a durable event to the next write.
@@ -35,23 +45,17 @@ impl Outbox {
 
     /// The write succeeded: the events are facts now, and are told.
     ///
-    /// It yields, so that who watches reads them before more is done, and can stop or drop the run in between.
+    /// It gives way, so that who watches reads them before more is done, and can stop or drop the run in between.
     pub(crate) async fn stored(&mut self) {
         self.last_seq += self.staged.len() as u64;
-        for event in self.staged.drain(..) {
-            // Nobody watching is not an error.
-            drop(self.watcher.send(event));
-        }
-        if !self.watcher.is_closed() {
-            tokio::task::yield_now().await;
+        if self.told.tell(self.staged.drain(..)) {
+            give_way().await;
         }
     }
 
     /// Tells a delta at once; nothing is built when nobody watches.
     pub(crate) fn live(&self, body: impl FnOnce() -> EventBody) {
-        if !self.watcher.is_closed() {
-            drop(self.watcher.send(self.event(None, body())));
-        }
+        self.told.tell(std::iter::once_with(|| self.event(None, body())));
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
@@ -62,3 +66,53 @@ impl Outbox {
         Event { seq, session: self.session.clone(), turn: self.turn, step: self.step, body }
     }
 }
+
+impl Told {
+    /// Somebody watches, and nothing was told.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Some(VecDeque::new()))))
+    }
+
+    /// Nobody watches.
+    pub(crate) fn unwatched() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+
+    /// The oldest event that is not read yet.
+    pub(crate) fn next(&self) -> Option<Event> {
+        let mut told = self.lock();
+        let queue = told.as_mut()?;
+        let event = queue.pop_front();
+        if queue.is_empty() {
+            // What a long answer took is not kept by a session that waits.
+            queue.shrink_to(KEPT_EVENTS);
+        }
+        event
+    }
+
+    /// Nobody watches from here on.
+    pub(crate) fn close(&self) {
+        *self.lock() = None;
+    }
+
+    /// Whether there is something to read now. Without a watcher no event is even built.
+    fn tell(&self, events: impl Iterator<Item = Event>) -> bool {
+        let mut told = self.lock();
+        let Some(queue) = told.as_mut() else { return false };
+        queue.extend(events);
+        !queue.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<Event>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Pending once, and woken by nobody: the run hands out what was told, and then drives on.
+async fn give_way() {
+    let mut gave = false;
+    poll_fn(|_| if std::mem::replace(&mut gave, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// How many events there is always room for.
+const KEPT_EVENTS: usize = 16;

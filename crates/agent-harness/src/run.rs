@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use agent_core::{Cancel, Event, ModelError, TerminalReason, TurnId, Usage};
 use agent_prepare::ContextState;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::HarnessError;
 use crate::gauge::Gauge;
+use crate::outbox::Told;
 
 type Outcome = Result<TurnEnd, HarnessError>;
 
@@ -18,7 +18,7 @@ type Outcome = Result<TurnEnd, HarnessError>;
 /// everything at the last commit, as a crash would.
 pub struct Run {
     work: Work,
-    events: UnboundedReceiver<Event>,
+    told: Told,
     cancel: Cancel,
     gauge: Gauge,
 }
@@ -49,11 +49,11 @@ pub struct TurnEnd {
 impl Run {
     pub(crate) fn new(
         work: impl Future<Output = Outcome> + Send + 'static,
-        events: UnboundedReceiver<Event>,
+        told: Told,
         cancel: Cancel,
         gauge: Gauge,
     ) -> Self {
-        Self { work: Work::Running(Box::pin(work)), events, cancel, gauge }
+        Self { work: Work::Running(Box::pin(work)), told, cancel, gauge }
     }
 
     /// The next event, or `None` when the run is over. Cancel-safe.
@@ -62,9 +62,9 @@ impl Run {
     }
 
     /// Runs to the end, whether or not its events were read.
-    pub async fn finish(mut self) -> Outcome {
-        // With the receiver closed no delta is built any more.
-        self.events.close();
+    pub async fn finish(self) -> Outcome {
+        // With nobody watching no delta is built any more.
+        self.told.close();
         match self.work {
             Work::Running(work) => work.await,
             Work::Over(outcome) => *outcome,
@@ -85,7 +85,7 @@ impl Run {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         // What is told is read before more work is done, so the queue holds no more than one poll of work tells.
-        if let Ok(event) = self.events.try_recv() {
+        if let Some(event) = self.told.next() {
             return Poll::Ready(Some(event));
         }
         if let Work::Running(work) = &mut self.work
@@ -93,10 +93,10 @@ impl Run {
         {
             self.work = Work::Over(Box::new(outcome));
         }
-        match (self.events.try_recv(), &self.work) {
-            (Ok(event), _) => Poll::Ready(Some(event)),
-            (Err(_), Work::Over(_)) => Poll::Ready(None),
-            (Err(_), Work::Running(_)) => Poll::Pending,
+        match (self.told.next(), &self.work) {
+            (Some(event), _) => Poll::Ready(Some(event)),
+            (None, Work::Over(_)) => Poll::Ready(None),
+            (None, Work::Running(_)) => Poll::Pending,
         }
     }
 }

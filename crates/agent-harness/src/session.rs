@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{Cancel, SessionId, UserMessage};
 use agent_prepare::ContextState;
-use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::Instrument;
 
 use crate::config::HarnessConfig;
@@ -12,7 +12,7 @@ use crate::drive::Drive;
 use crate::explain::explain;
 use crate::gauge::{self, Gauge};
 use crate::live::{Live, Loaded};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Told};
 use crate::run::{Run, TurnEnd};
 use crate::{Compaction, ExplainedRequest, HarnessError};
 
@@ -91,8 +91,7 @@ impl Session {
             return Err(HarnessError::TurnOpen(self.id.clone()));
         }
         // Nobody watches: the events are stored, and what was done comes back.
-        let (watcher, _) = mpsc::unbounded_channel();
-        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), watcher);
+        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), Told::unwatched());
         let (compaction, live) = Drive::compact_by_hand(self.config.clone(), loaded, out).await?;
         slot.0 = Some(live);
         Ok(compaction)
@@ -130,10 +129,10 @@ impl Session {
             return Err(HarnessError::NothingToResume(self.id.clone()));
         }
         let cancel = Cancel::new();
-        let (watcher, events) = mpsc::unbounded_channel();
-        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), watcher);
+        let told = Told::new();
+        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), told.clone());
         let work = work(self.config.clone(), slot, loaded, Message { message, out, cancel: cancel.clone() });
-        Ok(Run::new(work, events, cancel, self.gauge.clone()))
+        Ok(Run::new(work, told, cancel, self.gauge.clone()))
     }
 }
 

@@ -48,10 +48,12 @@
 mod error;
 mod lease;
 mod memory;
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "stores on disk alone write bytes"))]
 mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "stores on disk alone write bytes"))]
 mod write;
 
 pub use error::{Damage, Row, StoreError};

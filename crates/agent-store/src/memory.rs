@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    Usage,
+    BlobHash, Checkpoint, Commit, Entry, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
+    SessionRecord, SessionSummary, TerminalReason, Usage,
 };
 use async_trait::async_trait;
 
-use crate::rows::{self, SessionRows, SummaryRow};
-use crate::write::{self, Ended, Events, Head, Json, NewSession, Records, Rows};
-use crate::{Lease, Row, Store, StoreError, SummaryLine};
+use crate::rows;
+use crate::write::{self, Head};
+use crate::{Lease, Store, StoreError, SummaryLine};
 
 /// Keeps sessions for as long as this process lives: for tests and for runs nobody wants to resume.
 ///
-/// It encodes and judges what it is given exactly as the stores on disk do. Clones share the sessions.
+/// It judges what it is given exactly as the stores on disk do, and shares with the history what is large instead of
+/// copying it. Clones share the sessions.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     shared: Arc<Mutex<Shared>>,
@@ -32,14 +33,15 @@ struct Shared {
 
 #[derive(Debug)]
 struct Session {
-    first: NewSession,
+    meta: SessionMeta,
+    checkpoint: Checkpoint,
     updated_ms: i64,
     revision: Revision,
-    entries: Vec<Json>,
-    journal: Vec<write::Record>,
-    events: Vec<Json>,
-    usage: Vec<(u64, Json)>,
-    terminal: Option<Json>,
+    entries: Vec<Entry>,
+    journal: Vec<JournalRecord>,
+    events: Vec<Event>,
+    usage: Vec<(Revision, Usage)>,
+    terminal: Option<TerminalReason>,
     blobs: BTreeSet<BlobHash>,
 }
 
@@ -80,27 +82,28 @@ impl Store for MemoryStore {
         meta: &SessionMeta,
         checkpoint: &Checkpoint,
     ) -> Result<Revision, StoreError> {
-        let first = NewSession::encode(lease, meta, checkpoint)?;
+        write::own(lease.session(), &meta.id)?;
         let mut shared = self.lock();
         shared.holds(lease)?;
         if shared.sessions.contains_key(lease.session()) {
             return Err(StoreError::Exists(lease.session().clone()));
         }
-        shared.sessions.insert(lease.session().clone(), Session::new(first));
+        shared.sessions.insert(lease.session().clone(), Session::new(meta, checkpoint));
         Ok(Revision(0))
     }
 
     async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
-        let rows = self.lock().sessions.get(session).map(Session::rows);
-        rows.map(|rows| rows.read(session)).transpose()
+        let record = self.lock().sessions.get(session).map(Session::record).transpose();
+        record.map_err(|cause| StoreError::Encode { session: session.clone(), cause })
     }
 
     async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
-        let rows = Rows::encode(lease.session(), commit)?;
         let mut shared = self.lock();
         let session = shared.writable(lease)?;
-        rows.after(lease.session(), session.head())?;
-        session.apply(rows);
+        let head = session.head();
+        head.takes_commit(lease.session(), commit.expect, write::has_boundary(commit.entries))?;
+        follow(lease.session(), head, commit.events)?;
+        session.apply(commit);
         Ok(session.revision)
     }
 
@@ -110,35 +113,32 @@ impl Store for MemoryStore {
         records: &[JournalRecord],
         events: &[Event],
     ) -> Result<(), StoreError> {
-        let records = Records::encode(lease.session(), records)?;
-        let events = Events::encode(lease.session(), events)?;
         let mut shared = self.lock();
         let session = shared.writable(lease)?;
-        events.after(lease.session(), session.head())?;
-        session.journal.extend(records.0);
-        session.events.extend(events.0.into_iter().map(|(_, body)| body));
+        follow(lease.session(), session.head(), events)?;
+        session.journal.extend_from_slice(records);
+        session.events.extend_from_slice(events);
         Ok(())
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
-        let bodies = numbered(self.lock().existing(session)?.events.iter(), 1);
-        let wanted = bodies.into_iter().filter(|(seq, _)| *seq > after_seq).collect();
-        rows::decode_all(session, wanted, Row::Event)
+        let shared = self.lock();
+        let events = &shared.existing(session)?.events;
+        // The first one has number 1, and there is no gap.
+        let seen = usize::try_from(after_seq).unwrap_or(usize::MAX).min(events.len());
+        Ok(events[seen..].to_vec())
     }
 
     async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
-        let shared = self.lock();
-        let rows = shared.existing(session)?.usage.iter();
-        rows.map(|(n, body)| Ok((Revision(*n), rows::decode(session, Row::Usage(*n), bytes(body))?)))
-            .collect()
+        Ok(self.lock().existing(session)?.usage.clone())
     }
 
     async fn sessions(&self) -> Result<Vec<SummaryLine>, StoreError> {
         let shared = self.lock();
-        let mut rows: Vec<_> = shared.sessions.iter().map(|(id, session)| session.summary(id)).collect();
+        let mut lines: Vec<_> = shared.sessions.values().map(Session::summary).collect();
         // The map gives them by name, and the sort is stable.
-        rows.sort_by_key(|row| std::cmp::Reverse(row.updated_ms));
-        Ok(rows.into_iter().map(SummaryRow::read).collect())
+        lines.sort_by_key(|line| std::cmp::Reverse(line.updated_ms));
+        Ok(lines.into_iter().map(Ok).collect())
     }
 
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
@@ -191,10 +191,11 @@ impl Shared {
 }
 
 impl Session {
-    fn new(first: NewSession) -> Self {
+    fn new(meta: &SessionMeta, checkpoint: &Checkpoint) -> Self {
         Self {
-            updated_ms: first.created_ms,
-            first,
+            updated_ms: meta.created_ms,
+            meta: meta.clone(),
+            checkpoint: checkpoint.clone(),
             revision: Revision(0),
             entries: Vec::new(),
             journal: Vec::new(),
@@ -209,50 +210,55 @@ impl Session {
         Head {
             revision: self.revision,
             last_seq: self.events.len() as u64,
-            pending: self.journal.iter().any(|record| record.is_response),
+            pending: self.journal.iter().any(|record| matches!(record, JournalRecord::Response(_))),
         }
     }
 
     /// Nothing in here can fail, so a commit is never half done.
-    fn apply(&mut self, rows: Rows) {
+    fn apply(&mut self, commit: Commit<'_>) {
         self.revision = Revision(self.revision.0 + 1);
-        self.entries.extend(rows.entries);
-        self.first.state = rows.state;
-        self.usage.extend(rows.usage.map(|usage| (self.revision.0, usage)));
-        self.events.extend(rows.events.0.into_iter().map(|(_, body)| body));
-        match rows.ended {
-            Ended::For(reason) => self.terminal = Some(reason),
-            Ended::Open => self.terminal = None,
-            Ended::AsBefore => {}
+        self.entries.extend_from_slice(commit.entries);
+        self.checkpoint.clone_from(commit.checkpoint);
+        self.usage.extend(commit.usage.map(|usage| (self.revision, usage.clone())));
+        self.events.extend_from_slice(commit.events);
+        // Between turns nothing is said about how the last one ended.
+        if commit.terminal.is_some() || commit.checkpoint.turn.is_some() {
+            self.terminal = commit.terminal.cloned();
         }
-        self.updated_ms = rows.now_ms;
+        self.updated_ms = commit.now_ms;
         self.journal.clear();
     }
 
-    fn rows(&self) -> SessionRows {
-        SessionRows {
-            meta: Some(bytes(&self.first.meta)),
-            revision: self.revision.0,
-            head: self.entries.len() as u64,
-            entries: numbered(self.entries.iter(), 0),
-            checkpoint: Some(bytes(&self.first.state.checkpoint)),
-            journal: numbered(self.journal.iter().map(|record| &record.body), 0),
+    /// What a store on disk gives: entries as the bytes that are written of them.
+    fn record(&self) -> Result<SessionRecord, serde_json::Error> {
+        Ok(SessionRecord {
+            meta: self.meta.clone(),
+            revision: self.revision,
+            entries: self.entries.iter().map(RawJson::of).collect::<Result<_, _>>()?,
+            checkpoint: self.checkpoint.clone(),
+            journal: self.journal.clone(),
             last_seq: self.events.len() as u64,
-        }
+        })
     }
 
-    fn summary(&self, id: &SessionId) -> SummaryRow {
-        SummaryRow {
-            id: id.to_string(),
-            created_ms: self.first.created_ms,
+    fn summary(&self) -> SessionSummary {
+        SessionSummary {
+            id: self.meta.id.clone(),
+            created_ms: self.meta.created_ms,
             updated_ms: self.updated_ms,
-            model: self.first.model.clone(),
+            model: self.meta.model.clone(),
             entries: self.entries.len() as u64,
-            turns: self.first.state.last_turn,
-            terminal: self.terminal.as_ref().map(bytes),
-            usage: bytes(&self.first.state.usage),
+            turns: self.checkpoint.last_turn,
+            terminal: self.terminal.clone(),
+            usage: self.checkpoint.usage.clone(),
         }
     }
+}
+
+/// Whether the events are durable ones of this session and continue its numbers.
+fn follow(session: &SessionId, head: Head, events: &[Event]) -> Result<(), StoreError> {
+    let follows = |last, event| write::following(session, last, write::number(session, event)?);
+    events.iter().try_fold(head.last_seq, follows).map(|_| ())
 }
 
 impl Drop for Held {
@@ -264,12 +270,4 @@ impl Drop for Held {
 /// A panic elsewhere cannot have left the sessions half changed: see [`Session::apply`].
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn numbered<'a>(bodies: impl Iterator<Item = &'a Json>, from: u64) -> Vec<rows::Numbered> {
-    (from..).zip(bodies.map(bytes)).collect()
-}
-
-fn bytes(body: &Json) -> Vec<u8> {
-    body.get().as_bytes().to_vec()
 }

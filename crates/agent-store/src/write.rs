@@ -75,7 +75,6 @@ pub(crate) struct Record {
     pub(crate) is_response: bool,
     /// Whether its slots hold what is new since the last commit, and not all of it. Only stores that keep stamps apart
     /// write such records.
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the memory store keeps stamps whole"))]
     pub(crate) adds: bool,
     pub(crate) body: Json,
 }
@@ -112,7 +111,7 @@ impl Rows {
         Ok(Self {
             expect: commit.expect,
             entries: entries.collect::<Result<_, _>>()?,
-            has_boundary: commit.entries.iter().any(|entry| matches!(entry, Entry::Boundary(_))),
+            has_boundary: has_boundary(commit.entries),
             state: State::encode(session, commit.checkpoint)?,
             usage: commit.usage.map(|usage| json(session, usage)).transpose()?,
             events: Events::encode(session, commit.events)?,
@@ -123,15 +122,8 @@ impl Rows {
 
     /// Whether the rows may follow `head`; the number of the last event after them.
     pub(crate) fn after(&self, session: &SessionId, head: Head) -> Result<u64, StoreError> {
-        if self.expect != head.revision {
-            let session = session.clone();
-            return Err(StoreError::Stale { session, expected: self.expect, found: head.revision });
-        }
-        let last_seq = self.events.after(session, head)?;
-        if self.has_boundary && head.pending {
-            return Err(StoreError::Pending(session.clone()));
-        }
-        Ok(last_seq)
+        head.takes_commit(session, self.expect, self.has_boundary)?;
+        self.events.after(session, head)
     }
 }
 
@@ -161,32 +153,13 @@ impl Ended {
 
 impl Events {
     pub(crate) fn encode(session: &SessionId, events: &[Event]) -> Result<Self, StoreError> {
-        let numbered = events.iter().map(|event| {
-            own(session, &event.session)?;
-            let seq = event.seq.filter(|_| event.body.is_durable());
-            let seq = seq.ok_or_else(|| StoreError::LiveEvent(session.clone()))?;
-            Ok((seq, json(session, event)?))
-        });
+        let numbered = events.iter().map(|event| Ok((number(session, event)?, json(session, event)?)));
         numbered.collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether the events may follow `head`; the number of the last one after them.
     pub(crate) fn after(&self, session: &SessionId, head: Head) -> Result<u64, StoreError> {
-        let mut last = head.last_seq;
-        for (found, _) in &self.0 {
-            let expected = last.saturating_add(1);
-            if *found != expected {
-                return Err(StoreError::EventGap { session: session.clone(), expected, found: *found });
-            }
-            last = expected;
-        }
-        Ok(last)
-    }
-}
-
-impl Records {
-    pub(crate) fn encode(session: &SessionId, records: &[JournalRecord]) -> Result<Self, StoreError> {
-        records.iter().map(|record| Record::encode(session, record)).collect::<Result<_, _>>().map(Self)
+        self.0.iter().try_fold(head.last_seq, |last, (found, _)| following(session, last, *found))
     }
 }
 
@@ -197,6 +170,45 @@ impl Record {
     }
 }
 
+impl Head {
+    /// Whether a commit that builds on `expect` may follow.
+    pub(crate) fn takes_commit(
+        self,
+        session: &SessionId,
+        expect: Revision,
+        has_boundary: bool,
+    ) -> Result<(), StoreError> {
+        if expect != self.revision {
+            let session = session.clone();
+            return Err(StoreError::Stale { session, expected: expect, found: self.revision });
+        }
+        if has_boundary && self.pending {
+            return Err(StoreError::Pending(session.clone()));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn has_boundary(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| matches!(entry, Entry::Boundary(_)))
+}
+
+/// The number of a durable event of this session.
+pub(crate) fn number(session: &SessionId, event: &Event) -> Result<u64, StoreError> {
+    own(session, &event.session)?;
+    let seq = event.seq.filter(|_| event.body.is_durable());
+    seq.ok_or_else(|| StoreError::LiveEvent(session.clone()))
+}
+
+/// The number of an event that comes after the one numbered `last`; it leaves no gap.
+pub(crate) fn following(session: &SessionId, last: u64, found: u64) -> Result<u64, StoreError> {
+    let expected = last.saturating_add(1);
+    if found == expected {
+        return Ok(expected);
+    }
+    Err(StoreError::EventGap { session: session.clone(), expected, found })
+}
+
 /// Whether a lease of epoch `held` is the newest one.
 pub(crate) fn holds(session: &SessionId, held: u64, newest: u64) -> Result<(), StoreError> {
     if held == newest {
@@ -205,7 +217,7 @@ pub(crate) fn holds(session: &SessionId, held: u64, newest: u64) -> Result<(), S
     Err(StoreError::LeaseLost { session: session.clone(), held, newest })
 }
 
-fn own(lease: &SessionId, given: &SessionId) -> Result<(), StoreError> {
+pub(crate) fn own(lease: &SessionId, given: &SessionId) -> Result<(), StoreError> {
     if lease == given {
         return Ok(());
     }

@@ -52,11 +52,20 @@ impl OutputCap {
 
     /// Whether the text may stay as it is.
     pub fn fits(&self, text: &str) -> bool {
-        text.len() <= self.bytes
-            && text.lines().count() <= self.lines
-            && text
-                .lines()
-                .all(|line| line.len() <= self.line_chars || line.chars().count() <= self.line_chars)
+        text.len() <= self.bytes && self.fits_lines(text)
+    }
+
+    /// Whether there are few enough lines, all of them short enough.
+    fn fits_lines(&self, text: &str) -> bool {
+        let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
+        let is_open = !text.is_empty() && !text.ends_with('\n');
+        if breaks + usize::from(is_open) > self.lines {
+            return false;
+        }
+        // Most outputs have only lines of fewer bytes than the characters that are allowed: no line is looked at then.
+        text.len() <= self.line_chars
+            || breaks_often(text.as_bytes(), self.line_chars)
+            || text.lines().all(|line| line.chars().count() <= self.line_chars)
     }
 
     fn clip_lines(&self, text: &str) -> (String, usize) {
@@ -92,6 +101,17 @@ impl OutputCap {
         };
         (&text[..head_end], &text[tail_start..])
     }
+}
+
+/// Whether every stretch of more than `most` bytes holds a line break.
+fn breaks_often(mut text: &[u8], most: usize) -> bool {
+    while text.len() > most {
+        match text[..=most].iter().rposition(|byte| *byte == b'\n') {
+            Some(at) => text = &text[at + 1..],
+            None => return false,
+        }
+    }
+    true
 }
 
 fn with_note(text: &str, cut: usize, more: &str) -> String {
@@ -136,6 +156,20 @@ mod tests {
         assert_eq!(none.apply(&"x\n".repeat(9_000), "").cut_bytes, 0);
         let long_lines = OutputCap { line_chars: 3, ..none };
         assert_eq!(long_lines.apply("abcdef", "").cut_bytes, 3);
+    }
+
+    #[test]
+    fn what_fits_is_counted_in_lines_and_characters() {
+        let cap = OutputCap { lines: 3, bytes: 90, line_chars: 4 };
+        let check = |text: &str, expect: bool| assert_eq!(cap.fits(text), expect, "{text:?}");
+        for text in ["", "\n", "abcd", "abcd\n", "abcd\nabcd\nabcd\n", "éééé\néééé", "ab\r\nabcd\r\n"]
+        {
+            check(text, true);
+        }
+        for text in ["abcde", "abcd\nabcd\nabcd\n\n", "a\nb\nc\nd", "a\nééééé", "abcd\nabcde\n"] {
+            check(text, false);
+        }
+        check(&"a\n".repeat(46), false);
     }
 
     #[test]

@@ -194,9 +194,12 @@ impl<I: DeserializeOwned, O> Typed<I, O> {
                 self.misfit(".".to_owned(), serde::de::Error::custom("the input must be a JSON object"))
             );
         }
-        let mut reader = serde_json::Deserializer::from_str(input.get());
-        serde_path_to_error::deserialize(&mut reader)
-            .map_err(|error| self.misfit(error.path().to_string(), error.into_inner()))
+        // Where it does not fit is looked for only then: keeping track of it costs more than reading.
+        input.to().or_else(|_| {
+            let mut reader = serde_json::Deserializer::from_str(input.get());
+            serde_path_to_error::deserialize(&mut reader)
+                .map_err(|error| self.misfit(error.path().to_string(), error.into_inner()))
+        })
     }
 
     fn misfit(&self, path: String, cause: serde_json::Error) -> ToolError {

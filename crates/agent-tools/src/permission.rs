@@ -1,7 +1,6 @@
 //! The permission check: nothing runs without a permit, and only this file makes one.
 
 use agent_core::{CallId, RawJson, ToolCall};
-use sha2::{Digest, Sha256};
 
 use crate::{Access, Tool, ToolError};
 
@@ -12,7 +11,8 @@ use crate::{Access, Tool, ToolError};
 #[derive(Debug)]
 pub struct Permit {
     call: CallId,
-    fingerprint: [u8; 32],
+    tool: String,
+    input: RawJson,
     /// What the tool declared; effects of another kind are refused.
     access: Access,
 }
@@ -33,8 +33,6 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct AskRequest {
     permit: Permit,
-    tool: String,
-    input: RawJson,
     subject: String,
     reason: String,
 }
@@ -97,8 +95,6 @@ impl Permissions {
             PermissionDecision::Deny => Verdict::Deny(self.refusal(&call.name, by_rule.is_some())),
             PermissionDecision::Ask => Verdict::Ask(AskRequest {
                 permit: Permit::for_call(call, input, access),
-                tool: call.name.clone(),
-                input: input.clone(),
                 subject: tool.subject(input).unwrap_or_else(|| input.get().to_owned()),
                 reason: access.what_it_does().to_owned(),
             }),
@@ -146,12 +142,12 @@ impl Access {
 impl AskRequest {
     /// The tool.
     pub fn tool(&self) -> &str {
-        &self.tool
+        &self.permit.tool
     }
 
     /// The whole input, exactly as it would run.
     pub fn input(&self) -> &RawJson {
-        &self.input
+        &self.permit.input
     }
 
     /// What to show first: the command, the path, or the whole input.
@@ -179,7 +175,7 @@ impl AskRequest {
         let said = words.map_or_else(String::new, |words| format!(" They say: {words:?}."));
         format!(
             "User denied `{}`; it was not run.{said} Do not repeat the call; find another way or ask what they want.",
-            self.tool
+            self.permit.tool
         )
     }
 
@@ -187,14 +183,14 @@ impl AskRequest {
     pub fn nobody_to_ask(self) -> String {
         format!(
             "`{}` was not run: it needs a person's permission and nobody can be asked in this session. Do not repeat the call; use tools that need none, or finish by telling the user which command to allow.",
-            self.tool
+            self.permit.tool
         )
     }
 }
 
 impl Permit {
     fn for_call(call: &ToolCall, input: &RawJson, access: Access) -> Self {
-        Self { call: call.id.clone(), fingerprint: fingerprint(&call.name, input), access }
+        Self { call: call.id.clone(), tool: call.name.clone(), input: input.clone(), access }
     }
 
     /// Whether an effect of this kind is covered: a tool that declared that it only reads was allowed as a reader, so
@@ -208,24 +204,16 @@ impl Permit {
         if covered { Ok(()) } else { Err(ToolError::BeyondAccess { declared: self.access, effect }) }
     }
 
-    /// Whether it is for this very tool and input; a tool asks before it acts.
+    /// Whether it is for this very tool and input, so that what was checked is what runs (case A02); a tool asks before
+    /// it acts.
     pub fn covers(&self, tool: &str, input: &RawJson) -> Result<(), ToolError> {
-        if self.fingerprint == fingerprint(tool, input) { Ok(()) } else { Err(ToolError::WrongPermit) }
+        if self.tool == tool && self.input == *input { Ok(()) } else { Err(ToolError::WrongPermit) }
     }
 
     /// The call it is for.
     pub fn call(&self) -> &CallId {
         &self.call
     }
-}
-
-/// Hash over the tool's name and the exact input: what was checked is what runs (case A02).
-fn fingerprint(tool: &str, input: &RawJson) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update((tool.len() as u64).to_le_bytes());
-    hash.update(tool.as_bytes());
-    hash.update(input.get().as_bytes());
-    hash.finalize().into()
 }
 
 #[cfg(test)]

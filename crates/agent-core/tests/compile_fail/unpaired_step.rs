@@ -2,5 +2,5 @@
 use agent_core::{Response, StepRecord};
 
 fn main() {
-    let _ = StepRecord { response: Response::of(vec![]), results: vec![] };
+    let _ = StepRecord { response: Response::of(vec![]).into(), results: vec![].into() };
 }

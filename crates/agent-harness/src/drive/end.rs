@@ -1,6 +1,6 @@
 //! How a turn ends or parks: the events that close it, and what the caller is told.
 
-use agent_core::{ActionOutcome, Entry, EventBody, StepRecord, TerminalReason};
+use agent_core::{ActionOutcome, Entry, EventBody, Excerpt, StepRecord, TerminalReason};
 use agent_turn::Want;
 
 use super::Drive;
@@ -34,8 +34,9 @@ impl Drive {
     pub(super) fn tell_unrun(&mut self, step: &StepRecord) {
         let unrun = std::mem::take(&mut self.unrun);
         for (call, result) in step.pairs().filter(|(call, _)| unrun.contains(&call.id)) {
-            let preview = result.output.plain();
-            let (call, tool, bytes) = (call.id.clone(), call.name.clone(), preview.len() as u64);
+            let words = result.output.shared();
+            let (call, tool, bytes) = (call.id.clone(), call.name.clone(), words.len() as u64);
+            let preview = Excerpt::of(&words, words.len());
             self.out.stage(EventBody::ActionResult {
                 call,
                 tool,

@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use super::Drive;
 use crate::cache::Answered;
 use crate::outbox::Outbox;
+use crate::unless::unless_cancelled;
 
 /// What came of one request, and what it cost.
 pub(super) struct Tried {
@@ -53,15 +54,12 @@ impl Drive {
     /// Sends the request once, telling deltas as they arrive under the attempt's number.
     pub(super) async fn attempt(&mut self, number: u32, request: Outgoing) -> Tried {
         let mut progress = Progress::default();
-        let opened = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(ModelError::cancelled()),
-            stream = self.model().stream(request, &self.cancel) => stream,
+        let asked = async {
+            let stream = self.model().stream(request, &self.cancel).await?;
+            read(stream, &mut progress, &self.out, number, &self.cancel).await
         };
-        let read = match opened {
-            Ok(stream) => read(stream, &mut progress, &self.out, number, &self.cancel).await,
-            Err(error) => Err(error),
-        };
+        let read =
+            unless_cancelled(&self.cancel, asked).await.unwrap_or_else(|| Err(ModelError::cancelled()));
         let Progress { fold, began, told } = progress;
         let usage = fold.usage().clone();
         record(&usage, &read, number);
@@ -91,16 +89,16 @@ async fn read(
     cancel: &Cancel,
 ) -> Result<(), ModelError> {
     loop {
-        let next = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(ModelError::cancelled()),
-            next = stream.next() => next,
-        };
+        let next = stream.next().await;
         progress.began = true;
         let Some(event) = next else { return Ok(()) };
         let event = event?;
         progress.fold.take(&event);
         progress.told |= tell(event, out, attempt);
+        if cancel.is_cancelled() {
+            // Many events may be there at once, so that nothing waits between them.
+            return Err(ModelError::cancelled());
+        }
     }
 }
 

@@ -6,14 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, EventBody, JournalRecord, PendingStep,
-    RawJson, Text, ToolCall, ToolOutput, ToolResult, floor_boundary,
+    ActionCall, ActionOutcome, CallId, Cancel, ContentPart, EventBody, Excerpt, JournalRecord, PendingStep,
+    RawJson, Text, ToolCall, ToolOutput, ToolResult,
 };
-use agent_store::Store;
-use agent_tools::{
-    AskRequest, Blobs, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight,
-};
-use async_trait::async_trait;
+use agent_tools::{AskRequest, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
@@ -134,7 +130,7 @@ impl Desk<'_> {
             if !cleared.tool.traits().idempotent {
                 self.records.push(JournalRecord::Started(cleared.call.id.clone()));
             }
-            running.push(execute(context(self.config, self.live, &cleared.call, cancel), cancel, cleared));
+            running.push(execute(context(self.live, &cleared.call, cancel), cancel, cleared));
         }
         if running.is_empty() {
             return Ok(());
@@ -156,13 +152,13 @@ impl Desk<'_> {
     /// Caps, tells and records one answer; the next flush stores it.
     async fn finish(&mut self, done: Done) -> Result<(), HarnessError> {
         let Done { call, outcome, output } = done;
-        let whole = output.plain();
+        let whole = output.shared();
         let output = self.cap(&call, output, &whole).await?;
         self.out.stage(EventBody::ActionResult {
             call: call.id.clone(),
             tool: call.name,
             outcome,
-            preview: whole[..floor_boundary(&whole, PREVIEW_BYTES)].to_owned(),
+            preview: Excerpt::of(&whole, PREVIEW_BYTES),
             bytes: whole.len() as u64,
         });
         let result = ToolResult { call: call.id, output };
@@ -252,13 +248,13 @@ async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Asked
     Asked::Answered(Done { call, outcome: ActionOutcome::Denied, output: ToolOutput::denied(words) })
 }
 
-fn context(config: &HarnessConfig, live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
+fn context(live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
     ToolCx {
         session: live.meta.id.clone(),
         call: call.id.clone(),
         cancel: cancel.child(),
         slots: live.slots.clone(),
-        blobs: Arc::new(StoredBlobs(config.store.clone())),
+        blobs: live.blobs.clone(),
     }
 }
 
@@ -324,15 +320,4 @@ fn panicked(tool: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
 
 fn action(call: &ToolCall) -> ActionCall {
     ActionCall { call: call.id.clone(), tool: call.name.clone(), input: call.input.as_str().to_owned() }
-}
-
-/// Offloaded outputs, read from the store.
-#[derive(Debug)]
-struct StoredBlobs(Arc<dyn Store>);
-
-#[async_trait]
-impl Blobs for StoredBlobs {
-    async fn get(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, String> {
-        self.0.get_blob(hash).await.map_err(|error| error.to_string())
-    }
 }

@@ -126,7 +126,7 @@ fn ten_steps_begin_with_one_prompt_and_say_so() {
         let events = say(config(model, &store), &["go"]).await;
         let told = events.iter().filter_map(|event| {
             let EventBody::CacheSystemHash { system, tools } = &event.body else { return None };
-            Some((event.step.unwrap().number(), system.clone(), tools.clone()))
+            Some((event.step.unwrap().number(), system.to_string(), tools.to_string()))
         });
         let told: Vec<_> = told.collect();
         assert_eq!(told.iter().map(|(step, ..)| *step).collect::<Vec<_>>(), Vec::from_iter(0..10));

@@ -84,7 +84,7 @@ async fn told(store: &Points) -> String {
 fn hashes(events: &[Event]) -> BTreeSet<(String, String)> {
     let hashes = events.iter().filter_map(|event| {
         let EventBody::CacheSystemHash { system, tools } = &event.body else { return None };
-        Some((system.clone(), tools.clone()))
+        Some((system.to_string(), tools.to_string()))
     });
     hashes.collect()
 }

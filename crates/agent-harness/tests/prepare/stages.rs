@@ -144,7 +144,7 @@ fn another_system_prompt_is_told_with_the_step_that_has_it() {
             .iter()
             .filter_map(|event| {
                 let EventBody::CacheSystemHash { system, .. } = &event.body else { return None };
-                Some(system.as_str())
+                Some(&**system)
             })
             .collect();
         assert_eq!(hashes.len(), 3, "each step's own, and the one that was put in its place");

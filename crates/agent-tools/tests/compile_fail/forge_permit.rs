@@ -1,7 +1,8 @@
 //! A permit comes from the permission check and from nowhere else.
-use agent_core::CallId;
-use agent_tools::Permit;
+use agent_core::{CallId, RawJson};
+use agent_tools::{Access, Permit};
 
 fn main() {
-    let _ = Permit { call: CallId::new("c").unwrap(), fingerprint: [0; 32], access: agent_tools::Access::Execute };
+    let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());
+    let _ = Permit { call, tool: "bash".into(), input, access: Access::Execute };
 }
