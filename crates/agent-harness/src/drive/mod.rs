@@ -194,6 +194,7 @@ impl Drive {
             }
             self.cannot_prepare(cause.to_string()).await?;
         }
+        self.share_anew().await.map_err(|cause| HarnessError::Call { session: self.session(), cause })?;
         for report in std::mem::take(&mut self.recovered.reports) {
             self.report(report).await?;
         }
@@ -219,6 +220,7 @@ impl Drive {
             is_stored: std::mem::replace(&mut self.recovered.has_response, true),
             lost: &self.recovered.lost,
             active: self.prepared.active.as_ref(),
+            context: &self.prepared.context,
         };
         let results = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         for result in results {

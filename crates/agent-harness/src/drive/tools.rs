@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, EventBody, JournalRecord, PendingStep,
-    RawJson, Text, ToolCall, ToolOutput, ToolResult, floor_boundary,
+    ActionCall, ActionOutcome, BlobHash, CallId, Cancel, ContentPart, Context, EventBody, JournalRecord,
+    PendingStep, RawJson, Text, ToolCall, ToolOutput, ToolResult, floor_boundary,
 };
 use agent_store::Store;
 use agent_tools::{
@@ -43,6 +43,8 @@ pub(super) struct Work<'a> {
     pub(super) lost: &'a BTreeSet<CallId>,
     /// The only tools that may be called, when not all may.
     pub(super) active: Option<&'a BTreeSet<String>>,
+    /// What the program shares with the calls.
+    pub(super) context: &'a Context,
 }
 
 /// A call that is cleared to run.
@@ -85,7 +87,9 @@ pub(super) async fn run(
     work: Work<'_>,
 ) -> Result<Vec<ToolResult>, HarnessError> {
     let calls: Vec<ToolCall> = work.pending.unanswered().cloned().collect();
-    let mut desk = Desk { config, live, out, records: Vec::new(), results: Vec::with_capacity(calls.len()) };
+    let context = work.context;
+    let results = Vec::with_capacity(calls.len());
+    let mut desk = Desk { config, context, live, out, records: Vec::new(), results };
     if !work.is_stored {
         desk.out.stage(EventBody::ActionsRequested { calls: calls.iter().map(action).collect() });
         desk.records.push(JournalRecord::Response(work.pending));
@@ -105,6 +109,7 @@ pub(super) async fn run(
 /// Where the answers of a step are collected, journaled and told.
 struct Desk<'a> {
     config: &'a HarnessConfig,
+    context: &'a Context,
     live: &'a mut Live,
     out: &'a mut Outbox,
     /// What the next write stores.
@@ -134,7 +139,7 @@ impl Desk<'_> {
             if !cleared.tool.traits().idempotent {
                 self.records.push(JournalRecord::Started(cleared.call.id.clone()));
             }
-            running.push(execute(context(self.config, self.live, &cleared.call, cancel), cancel, cleared));
+            running.push(execute(self.cx(&cleared.call, cancel), cancel, cleared));
         }
         if running.is_empty() {
             return Ok(());
@@ -147,6 +152,18 @@ impl Desk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The surroundings of a call.
+    fn cx(&self, call: &ToolCall, cancel: &Cancel) -> ToolCx {
+        ToolCx {
+            session: self.live.meta.id.clone(),
+            call: call.id.clone(),
+            cancel: cancel.child(),
+            slots: self.live.slots.clone(),
+            blobs: Arc::new(StoredBlobs(self.config.store.clone())),
+            context: self.context.clone(),
+        }
     }
 
     async fn flush(&mut self) -> Result<(), HarnessError> {
@@ -250,16 +267,6 @@ async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Asked
         }
     };
     Asked::Answered(Done { call, outcome: ActionOutcome::Denied, output: ToolOutput::denied(words) })
-}
-
-fn context(config: &HarnessConfig, live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
-    ToolCx {
-        session: live.meta.id.clone(),
-        call: call.id.clone(),
-        cancel: cancel.child(),
-        slots: live.slots.clone(),
-        blobs: Arc::new(StoredBlobs(config.store.clone())),
-    }
 }
 
 /// Runs one cleared call to an answer, whatever happens: failure, panic, deadline or stop.

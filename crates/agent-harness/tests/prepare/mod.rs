@@ -4,6 +4,7 @@ mod ask;
 mod call;
 mod compact;
 mod overflow;
+mod shared;
 mod stages;
 
 use std::sync::{Arc, Mutex};
