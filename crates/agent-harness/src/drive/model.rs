@@ -14,6 +14,8 @@ use crate::outbox::Outbox;
 pub(super) struct Tried {
     pub(super) answer: Result<Report, Failure>,
     pub(super) usage: Usage,
+    /// Tokens that the provider took out of the request.
+    pub(super) cleared: u64,
 }
 
 /// How one request failed.
@@ -31,6 +33,7 @@ pub(super) struct Failure {
 #[derive(Default)]
 struct Progress {
     fold: ResponseBuilder,
+    cleared: u64,
     began: bool,
     told: bool,
 }
@@ -62,7 +65,7 @@ impl Drive {
             Ok(stream) => read(stream, &mut progress, &self.out, number, &self.cancel).await,
             Err(error) => Err(error),
         };
-        let Progress { fold, began, told } = progress;
+        let Progress { fold, cleared, began, told } = progress;
         let usage = fold.usage().clone();
         record(&usage, &read, number);
         let message = fold.origin().message.clone();
@@ -79,7 +82,7 @@ impl Drive {
             }
             Err(error) => Err(error),
         };
-        Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage }
+        Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage, cleared }
     }
 }
 
@@ -100,6 +103,9 @@ async fn read(
         let Some(event) = next else { return Ok(()) };
         let event = event?;
         progress.fold.take(&event);
+        if let ModelEvent::Cleared { tokens } = event {
+            progress.cleared = tokens;
+        }
         progress.told |= tell(event, out, attempt);
     }
 }
@@ -116,7 +122,12 @@ fn tell(event: ModelEvent, out: &Outbox, attempt: u32) -> bool {
         ModelEvent::ToolInputDelta { index, call, tool, json } => {
             out.live(|| EventBody::ToolInputDelta { attempt, index, call, tool, json });
         }
-        ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Usage(_) | ModelEvent::Finish(_) | _ => {
+        ModelEvent::Start(_)
+        | ModelEvent::Part(_)
+        | ModelEvent::Usage(_)
+        | ModelEvent::Cleared { .. }
+        | ModelEvent::Finish(_)
+        | _ => {
             return false;
         }
     }
