@@ -248,27 +248,30 @@ fn dropped_once_anywhere_there_is_one_boundary() {
     }
 }
 
+/// Drops a run again and again until it is over, a little further each time.
+async fn check_strides(due: Due, stride: usize, expect: &Counted) {
+    let (parts, summary) = ((Points::default(), Effects::default()), summariser());
+    for tries in 0.. {
+        let agent = agent(due, &parts, &summary);
+        let ended = crash_after(agent.session().send("go").await.unwrap(), stride + tries).await;
+        drop(agent);
+        if ended.is_some() || left(parts.0.load(&id()).await.unwrap().as_ref()).is_over {
+            break;
+        }
+    }
+    let mut counted = counted(&parts.0, &parts.1).await;
+    assert!(counted.puts <= 1, "stride {stride}: {counted:?}");
+    counted.puts = 1;
+    assert_eq!(&counted, expect, "{due:?} stride {stride}");
+}
+
 #[test]
 fn dropped_again_and_again_there_is_one_boundary() {
     for due in [Due::Counted, Due::Refused] {
         block(async {
             let expect = whole(due).await;
             for stride in 1..12 {
-                let (parts, summary) = ((Points::default(), Effects::default()), summariser());
-                for tries in 0.. {
-                    let agent = agent(due, &parts, &summary);
-                    // A little further each time, so that it ends.
-                    let run = agent.session().send("go").await.unwrap();
-                    let ended = crash_after(run, stride + tries).await.is_some();
-                    drop(agent);
-                    if ended || left(parts.0.load(&id()).await.unwrap().as_ref()).is_over {
-                        break;
-                    }
-                }
-                let mut counted = counted(&parts.0, &parts.1).await;
-                assert!(counted.puts <= 1, "stride {stride}: {counted:?}");
-                counted.puts = 1;
-                assert_eq!(counted, expect, "{due:?} stride {stride}");
+                check_strides(due, stride, &expect).await;
             }
         });
     }

@@ -143,9 +143,9 @@ fn what_the_provider_cleared_is_told() {
         let start = format!(r#"{{"type":"message_start","message":{{"context_management":{management}}}}}"#);
         for said in [stream(&[&delta, stop]), stream(&[&start, stop])] {
             let events: Vec<_> = events(&said).into_iter().collect::<Result<_, _>>().unwrap();
-            let told = events.iter().filter_map(|event| match event {
-                ModelEvent::Cleared { tokens } => Some(*tokens),
-                _ => None,
+            let told = events.iter().filter_map(|event| {
+                let ModelEvent::Cleared { tokens } = event else { return None };
+                Some(*tokens)
             });
             assert_eq!(told.collect::<Vec<_>>(), expect, "{management}");
         }

@@ -365,7 +365,7 @@ fn cleared(management: Option<&RawValue>, out: &mut Vec<ModelEvent>) {
     };
     let tokens = edits.iter().filter_map(|edit| {
         let edit: WireEdit = serde_json::from_str(edit.get()).ok()?;
-        edit.cleared_input_tokens.0.and_then(|tokens| u64::try_from(tokens).ok())
+        edit.cleared_input_tokens.0
     });
     let tokens = tokens.fold(0, u64::saturating_add);
     if tokens > 0 {
