@@ -154,6 +154,12 @@ pub enum ModelEvent {
     Part(AssistantPart),
     /// Tokens so far; a later one replaces it.
     Usage(Usage),
+    /// The provider took so many tokens out of the request before the model read it, by rules that it was given. What the
+    /// answer's usage counts is what was left.
+    Cleared {
+        /// Input tokens that were taken out.
+        tokens: u64,
+    },
     /// The answer is complete; nothing follows.
     Finish(Finish),
 }

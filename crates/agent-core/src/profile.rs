@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Usage;
+use crate::{RequestSettings, Thinking, Usage};
 
 /// What a model can do. Data, so that users can correct it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct ModelProfile {
     pub allowed_tools: bool,
     /// Whether a tool can be forced.
     pub forced_tool_choice: bool,
+    /// Whether it can be forced also while the model is set to think.
+    #[serde(default = "yes")]
+    pub forced_while_thinking: bool,
     /// Whether a system message may stand inside the conversation.
     pub mid_conversation_system: bool,
     /// Whether such a message can be limited to the turn: the provider hides it after the next message of the user, and
@@ -126,6 +129,12 @@ pub enum CacheProfile {
 }
 
 impl ModelProfile {
+    /// Whether a tool can be forced in a request with these settings.
+    pub fn can_force(&self, settings: &RequestSettings) -> bool {
+        let thinks = matches!(settings.thinking, Some(Thinking::Adaptive | Thinking::Budget(_)));
+        self.forced_tool_choice && (self.forced_while_thinking || !thinks)
+    }
+
     /// A profile that assumes little: for models nothing is known about.
     pub fn conservative(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -137,6 +146,7 @@ impl ModelProfile {
             binds_thinking_to_prefix: false,
             allowed_tools: false,
             forced_tool_choice: false,
+            forced_while_thinking: true,
             mid_conversation_system: false,
             turn_scoped_system: false,
             vision: false,

@@ -1,10 +1,12 @@
 //! What a store keeps of a session: plain data, whose meaning only the driver knows.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Entry, Event, PendingStep, RawJson, SessionId, Slots, SystemBlock, TerminalReason, ToolCard, ToolResult,
-    Usage,
+    Entry, EntryId, Event, PendingStep, RawJson, SessionId, Slots, SystemBlock, TerminalReason, ToolCard,
+    ToolResult, Usage,
 };
 
 /// Counts the commits of a session. A commit names the revision it builds on; any other one is refused.
@@ -54,6 +56,13 @@ pub struct Checkpoint {
     /// What compactions left.
     #[serde(default, skip_serializing_if = "CompactionState::is_new")]
     pub compaction: CompactionState,
+    /// Position of the open turn's first entry; `None` between turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_from: Option<EntryId>,
+    /// The only tools that may be called in the step at work of a parked turn, when not all may: a park is a commit, and
+    /// commits clear the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<BTreeSet<String>>,
 }
 
 /// What compactions of a session left for the next one (requirements P8, P11).
@@ -102,7 +111,7 @@ pub enum JournalRecord {
     /// The model answered; its calls are about to run.
     Response(PendingStep),
     /// Only these tools may be called in the step at work.
-    Active(std::collections::BTreeSet<String>),
+    Active(BTreeSet<String>),
     /// A call is about to run: from here on it may have had its effect.
     Started(crate::CallId),
     /// A call has its result, and this is the shared state after it.

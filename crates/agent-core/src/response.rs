@@ -104,7 +104,9 @@ impl ResponseBuilder {
             }
             ModelEvent::Usage(usage) => self.usage = usage.clone(),
             ModelEvent::Finish(finish) => self.finish = Some(finish.clone()),
-            ModelEvent::ReasoningDelta { .. } | ModelEvent::ToolInputDelta { .. } => {}
+            ModelEvent::ReasoningDelta { .. }
+            | ModelEvent::ToolInputDelta { .. }
+            | ModelEvent::Cleared { .. } => {}
         }
     }
 

@@ -48,7 +48,7 @@ pub enum HarnessError {
     /// A name that no session can have.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// The turn cannot go on without what `prepare_call` gives. It stays open.
+    /// The turn cannot go on without what `prepare_call` or a source of context gives. It stays open.
     #[error("session {session} cannot go on: {cause}")]
     Call {
         /// The session.

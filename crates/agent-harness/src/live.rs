@@ -1,5 +1,6 @@
 //! A session as loaded by the worker that holds its lease.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
@@ -39,6 +40,8 @@ pub(crate) struct Live {
     pub(crate) accountant: Accountant,
     /// What compactions left.
     pub(crate) compaction: CompactionState,
+    /// Tokens that the provider last took out of a request by itself.
+    pub(crate) cleared: u64,
     /// How full the context was when it was last told.
     pub(crate) level: Level,
     /// Where it is shown how full the context is.
@@ -57,6 +60,10 @@ pub(crate) struct Live {
 /// What was left open by a crash or a park.
 pub(crate) struct Open {
     pub(crate) turn: RawJson,
+    /// Position of its first entry; not known of turns that older releases opened.
+    pub(crate) turn_from: Option<EntryId>,
+    /// The only tools that may be called in its step at work, when not all may.
+    pub(crate) active: Option<BTreeSet<String>>,
     pub(crate) journal: Vec<JournalRecord>,
 }
 
@@ -80,7 +87,8 @@ impl Live {
                     .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
                 let mut meta = record.meta;
                 let changes = changes(config, &mut meta);
-                let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction } = record.checkpoint;
+                let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction, turn_from, active } =
+                    record.checkpoint;
                 let accountant = counted(config, &meta, &history);
                 let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
                 let mut live = Self {
@@ -97,7 +105,7 @@ impl Live {
                 };
                 live.cache.resume(&history, asked_ms, &changes);
                 live.history = history;
-                let open = turn.map(|turn| Open { turn, journal: record.journal });
+                let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
                 Ok(Loaded { live, repairs, changes, open, created: false })
             }
             None => Self::create(config, id, lease).await,
@@ -132,6 +140,7 @@ impl Live {
             cache: PromptCache::new(config, &meta),
             accountant: counted(config, &meta, &History::new()),
             compaction: CompactionState::default(),
+            cleared: 0,
             level: Level::Calm,
             gauge: Gauge::default(),
             meta,
@@ -191,6 +200,8 @@ impl Live {
             usage: self.usage.clone(),
             asked_ms: self.cache.asked_ms,
             compaction: self.compaction,
+            turn_from: write.turn_from,
+            active: write.active.cloned(),
         };
         let commit = Commit {
             expect: self.revision,
@@ -229,6 +240,8 @@ impl Live {
 pub(crate) struct Write<'a> {
     /// The open turn, saved.
     pub(crate) turn: Option<RawJson>,
+    pub(crate) turn_from: Option<EntryId>,
+    pub(crate) active: Option<&'a BTreeSet<String>>,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) terminal: Option<&'a TerminalReason>,
 }

@@ -37,7 +37,6 @@
 
 mod ask;
 mod compact;
-mod context;
 mod error;
 mod overrides;
 mod pipeline;
@@ -47,12 +46,12 @@ mod stage;
 mod thresholds;
 mod words;
 
+pub use agent_core::Context;
 pub use ask::{Answer, Ask, AskFailure, Way};
 pub use compact::{
     Cascade, Cause, Clear, CompactCx, Compacted, Compacting, Move, Notes, Shrink, Summarise, Tier, TierCx,
     TierVerdict,
 };
-pub use context::Context;
 pub use error::PrepareError;
 pub use overrides::Overrides;
 pub use pipeline::{Need, Pipeline, Preparing, StepCx};

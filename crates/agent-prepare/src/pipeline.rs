@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Cancel, EntryId, HistoryView, ModelProfile, Slots, StepNo, ToolCard};
+use agent_core::{Cancel, EntryId, HistoryView, ModelProfile, RequestSettings, Slots, StepNo, ToolCard};
 
 use crate::prepared::{check, prepared};
 use crate::{
@@ -38,6 +38,8 @@ pub struct StepCx<'a> {
     pub slots: &'a Slots,
     /// What the program shares with its stages.
     pub context: &'a Context,
+    /// The settings of the session's calls, under what stages change of them.
+    pub settings: &'a RequestSettings,
     /// How full the context is.
     pub tokens: ContextState,
     /// Whether the run was stopped.
@@ -189,6 +191,7 @@ impl Preparing {
             tools: cx.tools,
             slots: cx.slots,
             context: self.context.as_ref().unwrap_or(cx.context),
+            settings: cx.settings,
             tokens: cx.tokens,
             cancel: cx.cancel,
             so_far: &self.so_far,

@@ -71,7 +71,9 @@ pub(crate) fn prepared(
     let (narrow_on_wire, mut diagnostics) = bound(&changes, model);
     let wanted = changes.tool_choice.unwrap_or_default();
     let active = active(changes.active_tools, &wanted, Target { stage, model, tools: cx.tools })?;
-    let (tool_choice, asked) = told(wanted, active.as_ref(), (model, cx.tools), narrow_on_wire);
+    let settings = cx.settings.clone().overlaid(&changes.settings);
+    let wire = Wire { model, tools: cx.tools, can_force: model.can_force(&settings), narrow_on_wire };
+    let (tool_choice, asked) = told(wanted, active.as_ref(), wire);
     let mut words = changes.ephemeral;
     for Asked { in_words, instead_of } in asked {
         words.extend(Text::new(in_words));
@@ -177,13 +179,18 @@ impl Target<'_> {
     }
 }
 
-/// A choice as this model takes it, and what is asked in words because it cannot be told.
-fn told(
-    wanted: ToolChoice,
-    active: Option<&BTreeSet<String>>,
-    (model, tools): (&ModelProfile, &[ToolCard]),
+/// What of a choice can be told in the request.
+#[derive(Clone, Copy)]
+struct Wire<'a> {
+    model: &'a ModelProfile,
+    tools: &'a [ToolCard],
+    can_force: bool,
     narrow_on_wire: bool,
-) -> (ToolChoice, Vec<Asked>) {
+}
+
+/// A choice as this model takes it, and what is asked in words because it cannot be told.
+fn told(wanted: ToolChoice, active: Option<&BTreeSet<String>>, wire: Wire<'_>) -> (ToolChoice, Vec<Asked>) {
+    let Wire { model, tools, can_force, narrow_on_wire } = wire;
     // In the order of the list of tools, so that the same narrowing gives the same bytes.
     let listed = active.map(|names| {
         let listed = tools.iter().map(ToolCard::name).filter(|name| names.contains(*name));
@@ -197,9 +204,10 @@ fn told(
         ToolChoice::Allowed { required, .. } => (None, required),
         other @ (ToolChoice::None | _) => return (other, asked),
     };
-    let is_forced = is_required && model.forced_tool_choice;
+    let is_forced = is_required && can_force;
     if is_required && !is_forced {
-        let why = format!("{} cannot be forced to call a tool; it is asked to in words", model.model);
+        let when = if model.forced_tool_choice { " while it thinks" } else { "" };
+        let why = format!("{} cannot be forced to call a tool{when}; it is asked to in words", model.model);
         asked.push(Asked { in_words: nudge(one.as_deref()), instead_of: Some(why) });
     }
     let choice = match (one, listed.filter(|_| !narrow_on_wire)) {

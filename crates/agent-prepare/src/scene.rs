@@ -1,6 +1,6 @@
 //! A step on the table: everything a pipeline looks at, owned in one place, to try stages without a driver.
 
-use agent_core::{Cancel, EntryId, History, ModelProfile, Slots, StepNo, ToolCard};
+use agent_core::{Cancel, EntryId, History, ModelProfile, RequestSettings, Slots, StepNo, ToolCard};
 
 use crate::{Context, ContextState, Need, Pipeline, PrepareError, StepCx, Thresholds};
 
@@ -33,6 +33,8 @@ pub struct Scene {
     pub slots: Slots,
     /// What the program shares with its stages.
     pub context: Context,
+    /// The settings of the session's calls.
+    pub settings: RequestSettings,
     /// Tokens of the next request.
     pub used: u64,
     /// Whether the run was stopped.
@@ -50,6 +52,7 @@ impl Scene {
             tools: Vec::new(),
             slots: Slots::default(),
             context: Context::default(),
+            settings: RequestSettings::default(),
             used: 0,
             cancel: Cancel::new(),
         }
@@ -65,6 +68,7 @@ impl Scene {
             tools: &self.tools,
             slots: &self.slots,
             context: &self.context,
+            settings: &self.settings,
             tokens: ContextState { used: self.used, fixed: 0, thresholds: Thresholds::of(&self.model, 90) },
             cancel: &self.cancel,
         }

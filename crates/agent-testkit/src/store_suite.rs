@@ -20,8 +20,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, CompactionState, Event, EventBody, History, JournalRecord, RawJson,
-    Revision, SessionId, SessionSummary, TerminalReason, ToolOutput, ToolResult, Usage,
+    BlobHash, Checkpoint, Commit, CompactionState, EntryId, Event, EventBody, History, JournalRecord,
+    RawJson, Revision, SessionId, SessionSummary, TerminalReason, ToolOutput, ToolResult, Usage,
 };
 use agent_store::{Lease, Store, StoreError};
 
@@ -133,6 +133,8 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
         usage: usage(7),
         asked_ms: Some(41),
         compaction: CompactionState { failures: 2, after: 900 },
+        turn_from: Some(EntryId::at(1)),
+        active: Some(["look".to_owned()].into()),
     };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap();

@@ -3,10 +3,31 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent_core::{BlobHash, CallId, Cancel, SessionId, Slots};
+use agent_core::{BlobHash, CallId, Cancel, Context, SessionId, Slots};
 use async_trait::async_trait;
 
 /// The surroundings of one call.
+///
+/// ```
+/// use agent_core::Context;
+/// use agent_tools::{Access, ToolConfig, ToolCx};
+///
+/// struct Tenant(&'static str);
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Greet { /** Whom to greet. */ name: String }
+///
+/// // What sources of context and stages found reaches tools by its type.
+/// let greet = ToolConfig::new("greet", "Greets a person by name.", Access::Read, |call, input: Greet| {
+///     let tenant = call.cx.context.get::<Tenant>().map_or("nowhere", |tenant| tenant.0);
+///     let words = format!("Greetings from {tenant}, {}!", input.name);
+///     async move { Ok(words) }
+/// });
+/// # let _ = greet;
+/// let cx = ToolCx { context: Context::default().with(Tenant("the harbour")), ..ToolCx::for_test("s", "c1")? };
+/// assert!(cx.context.get::<Tenant>().is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[expect(clippy::exhaustive_structs, reason = "built by drivers and by tests of tools")]
 pub struct ToolCx {
@@ -20,6 +41,9 @@ pub struct ToolCx {
     pub slots: SlotsHandle,
     /// Outputs that were too large for the history.
     pub blobs: Arc<dyn Blobs>,
+    /// What the program shares, as the stages of the step left it: look-ups that are not worth a second one, settings of
+    /// the program, handles.
+    pub context: Context,
 }
 
 /// Reads outputs that were offloaded.
@@ -56,6 +80,7 @@ impl ToolCx {
             cancel: Cancel::new(),
             slots: SlotsHandle::default(),
             blobs: Arc::new(NoBlobs),
+            context: Context::default(),
         })
     }
 }

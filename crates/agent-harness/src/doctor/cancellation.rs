@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_core::{Cancel, CardError, RawJson, TerminalReason, ToolCard, ToolOutput};
+use agent_core::{Cancel, CardError, Context, RawJson, TerminalReason, ToolCard, ToolOutput};
 use agent_tools::{
     Access, NoBlobs, PermissionMode, Permissions, Permit, SlotsHandle, Tool, ToolCx, ToolError, ToolSet,
     ToolTraits, Verdict,
@@ -123,7 +123,8 @@ async fn cancelled_call(tool: &dyn Tool) -> bool {
     let cancel = Cancel::new();
     cancel.cancel();
     let slots = SlotsHandle::default();
-    let cx = ToolCx { session, call: call.id, cancel, slots, blobs: Arc::new(NoBlobs) };
+    let context = Context::default();
+    let cx = ToolCx { session, call: call.id, cancel, slots, blobs: Arc::new(NoBlobs), context };
     AssertUnwindSafe(tool.run(&cx, permit, &input)).catch_unwind().await.is_ok()
 }
 

@@ -109,7 +109,7 @@ impl Drive {
         self.tell_diagnostic(Diagnostic { what: what.to_owned(), why });
     }
 
-    fn tell_diagnostic(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn tell_diagnostic(&mut self, diagnostic: Diagnostic) {
         if !self.live.diagnosed.contains(&diagnostic) {
             self.live.diagnosed.push(diagnostic.clone());
             self.out.stage(EventBody::RequestDiagnostic(diagnostic));

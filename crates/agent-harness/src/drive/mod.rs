@@ -194,6 +194,7 @@ impl Drive {
             }
             self.cannot_prepare(cause.to_string()).await?;
         }
+        self.share_anew().await.map_err(|cause| HarnessError::Call { session: self.session(), cause })?;
         for report in std::mem::take(&mut self.recovered.reports) {
             self.report(report).await?;
         }
@@ -219,6 +220,7 @@ impl Drive {
             is_stored: std::mem::replace(&mut self.recovered.has_response, true),
             lost: &self.recovered.lost,
             active: self.prepared.active.as_ref(),
+            context: &self.prepared.context,
         };
         let results = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         for result in results {
@@ -293,7 +295,15 @@ impl Drive {
         let turn = if terminal.is_some() || self.is_idle { None } else { Some(self.saved_turn()?) };
         self.saved.clone_from(&turn);
         let usage = self.unrecorded.take();
-        let write = Write { turn, usage: usage.as_ref(), terminal: terminal.as_ref() };
+        let is_parked = matches!(self.turn.poll(), Want::Park(_));
+        let write = Write {
+            turn_from: turn.is_some().then_some(self.turn_from),
+            // Before a response there is nothing to be held to, and the journal has it while its calls run.
+            active: self.prepared.active.as_ref().filter(|_| is_parked),
+            turn,
+            usage: usage.as_ref(),
+            terminal: terminal.as_ref(),
+        };
         self.live.commit(&self.config, &mut self.out, write).await
     }
 }

@@ -15,6 +15,8 @@ use crate::unless::unless_cancelled;
 pub(super) struct Tried {
     pub(super) answer: Result<Report, Failure>,
     pub(super) usage: Usage,
+    /// Tokens that the provider took out of the request.
+    pub(super) cleared: u64,
 }
 
 /// How one request failed.
@@ -32,6 +34,7 @@ pub(super) struct Failure {
 #[derive(Default)]
 struct Progress {
     fold: ResponseBuilder,
+    cleared: u64,
     began: bool,
     told: bool,
 }
@@ -60,7 +63,7 @@ impl Drive {
         };
         let read =
             unless_cancelled(&self.cancel, asked).await.unwrap_or_else(|| Err(ModelError::cancelled()));
-        let Progress { fold, began, told } = progress;
+        let Progress { fold, cleared, began, told } = progress;
         let usage = fold.usage().clone();
         record(&usage, &read, number);
         let message = fold.origin().message.clone();
@@ -77,7 +80,7 @@ impl Drive {
             }
             Err(error) => Err(error),
         };
-        Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage }
+        Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage, cleared }
     }
 }
 
@@ -94,6 +97,9 @@ async fn read(
         let Some(event) = next else { return Ok(()) };
         let event = event?;
         progress.fold.take(&event);
+        if let ModelEvent::Cleared { tokens } = event {
+            progress.cleared = tokens;
+        }
         progress.told |= tell(event, out, attempt);
         if cancel.is_cancelled() {
             // Many events may be there at once, so that nothing waits between them.
@@ -114,7 +120,12 @@ fn tell(event: ModelEvent, out: &Outbox, attempt: u32) -> bool {
         ModelEvent::ToolInputDelta { index, call, tool, json } => {
             out.live(|| EventBody::ToolInputDelta { attempt, index, call, tool, json });
         }
-        ModelEvent::Start(_) | ModelEvent::Part(_) | ModelEvent::Usage(_) | ModelEvent::Finish(_) | _ => {
+        ModelEvent::Start(_)
+        | ModelEvent::Part(_)
+        | ModelEvent::Usage(_)
+        | ModelEvent::Cleared { .. }
+        | ModelEvent::Finish(_)
+        | _ => {
             return false;
         }
     }

@@ -58,7 +58,8 @@ impl Drive {
     pub(super) fn take_up(&mut self, open: Open) -> Result<(), HarnessError> {
         let session = self.session();
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
-        self.turn_from = self.began_at();
+        self.turn_from = open.turn_from.unwrap_or_else(|| self.began_at());
+        self.prepared.active = open.active;
         self.out.turn = Some(self.turn.id());
         self.out.step = Some(self.turn.step());
         self.step_span = tracing::info_span!("step", step = self.turn.step().number());
@@ -109,7 +110,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Where a turn that was taken up begins: behind the last step of the turn before it.
+    /// Where a turn that was taken up begins when that is not stored: behind the last step of the turn before it.
     fn began_at(&self) -> EntryId {
         let mut own = self.turn.steps();
         let entries = self.live.history.entries().iter().enumerate().rev();

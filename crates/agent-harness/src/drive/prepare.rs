@@ -49,8 +49,11 @@ impl Drive {
             Looked::Stopped => return Err(Unprepared::Stopped),
             Looked::Refused(error) => return Err(error.into()),
         }
-        let context = self.looked_up().await?;
+        let Some(context) = self.looked_up().await? else { return Err(Unprepared::Stopped) };
         let mut prepared = self.staged(&context).await?;
+        for diagnostic in std::mem::take(&mut prepared.diagnostics) {
+            self.tell_diagnostic(diagnostic);
+        }
         let notes = std::mem::take(&mut prepared.append);
         if !notes.is_empty() {
             for note in notes {
@@ -62,8 +65,18 @@ impl Drive {
         Ok(prepared)
     }
 
-    /// What the sources of context found, one after the other.
-    async fn looked_up(&self) -> Result<Context, Unprepared> {
+    /// Looks up for the calls of a step that another process prepared what they may read.
+    pub(super) async fn share_anew(&mut self) -> Result<(), SourceError> {
+        if self.recovered.has_response
+            && let Some(context) = self.looked_up().await?
+        {
+            self.prepared.context = context;
+        }
+        Ok(())
+    }
+
+    /// What the sources of context found, one after the other; `None` when the run was stopped.
+    async fn looked_up(&self) -> Result<Option<Context>, SourceError> {
         let mut context = Context::default();
         for source in &self.config.contexts {
             let cx = ContextCx {
@@ -74,12 +87,12 @@ impl Drive {
             };
             let found = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Err(Unprepared::Stopped),
+                () = self.cancel.cancelled() => return Ok(None),
                 found = source.look_up(&cx) => found?,
             };
             context = context.merged(&found);
         }
-        Ok(context)
+        Ok(Some(context))
     }
 
     /// What the stages made of the step.
@@ -112,6 +125,7 @@ impl Drive {
                 tools: self.call.tools(&live.meta),
                 slots,
                 context,
+                settings: &self.config.settings,
                 tokens: self.context(),
                 cancel: &self.cancel,
             };

@@ -66,7 +66,7 @@ impl Drive {
         let report = loop {
             let asked_ms = self.config.clock.now_ms();
             let call = self.attempt(tries.number, asked.request.clone());
-            let Tried { answer, usage } = call.instrument(span()).await;
+            let Tried { answer, usage, cleared } = call.instrument(span()).await;
             self.pay(&usage);
             let before = tries.mode;
             match answer {
@@ -75,6 +75,7 @@ impl Drive {
                     let (body, front, profile) = (&asked.request.body, &asked.front, model.profile());
                     let call = Answered { usage: &usage, body, front, profile, asked_ms };
                     self.note_answer(&report, &call);
+                    self.tell_cleared(cleared, &usage);
                     break report;
                 }
                 Err(failure) if tries.may_shorten(&failure) => {

@@ -8,6 +8,8 @@ use crate::gauge::size;
 
 /// The tier's name in events.
 const TIER: &str = "server_compaction";
+/// The same for rules by which the provider leaves parts of each request unread.
+const EDITING: &str = "server_context_editing";
 /// The provider's word for the block that holds what it made of the conversation.
 const BLOCK: &str = "compaction";
 
@@ -26,6 +28,18 @@ impl Drive {
             self.out.stage(EventBody::CompactionCompleted { before, after: last, tier, millis: 0 });
         }
         self.tell_level();
+    }
+
+    /// Tells that the provider left parts of the request unread. It does so with every request from then on, which is told
+    /// again only when it is more.
+    pub(super) fn tell_cleared(&mut self, tokens: u64, usage: &Usage) {
+        if std::mem::replace(&mut self.live.cleared, tokens) >= tokens {
+            return;
+        }
+        let after = size(usage);
+        let (before, tier) = (after.saturating_add(tokens), EDITING.to_owned());
+        self.out.stage(EventBody::CompactionRequested { before, tier: tier.clone() });
+        self.out.stage(EventBody::CompactionCompleted { before, after, tier, millis: 0 });
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionCall, ActionOutcome, CallId, Cancel, ContentPart, EventBody, Excerpt, JournalRecord, PendingStep,
-    RawJson, Text, ToolCall, ToolOutput, ToolResult,
+    ActionCall, ActionOutcome, CallId, Cancel, ContentPart, Context, EventBody, Excerpt, JournalRecord,
+    PendingStep, RawJson, Text, ToolCall, ToolOutput, ToolResult,
 };
 use agent_tools::{AskRequest, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight};
 use futures_util::stream::FuturesUnordered;
@@ -39,6 +39,8 @@ pub(super) struct Work<'a> {
     pub(super) lost: &'a BTreeSet<CallId>,
     /// The only tools that may be called, when not all may.
     pub(super) active: Option<&'a BTreeSet<String>>,
+    /// What the program shares with the calls.
+    pub(super) context: &'a Context,
 }
 
 /// A call that is cleared to run.
@@ -81,7 +83,9 @@ pub(super) async fn run(
     work: Work<'_>,
 ) -> Result<Vec<ToolResult>, HarnessError> {
     let calls: Vec<ToolCall> = work.pending.unanswered().cloned().collect();
-    let mut desk = Desk { config, live, out, records: Vec::new(), results: Vec::with_capacity(calls.len()) };
+    let context = work.context;
+    let results = Vec::with_capacity(calls.len());
+    let mut desk = Desk { config, context, live, out, records: Vec::new(), results };
     if !work.is_stored {
         desk.out.stage(EventBody::ActionsRequested { calls: calls.iter().map(action).collect() });
         desk.records.push(JournalRecord::Response(work.pending));
@@ -101,6 +105,7 @@ pub(super) async fn run(
 /// Where the answers of a step are collected, journaled and told.
 struct Desk<'a> {
     config: &'a HarnessConfig,
+    context: &'a Context,
     live: &'a mut Live,
     out: &'a mut Outbox,
     /// What the next write stores.
@@ -130,7 +135,7 @@ impl Desk<'_> {
             if !cleared.tool.traits().idempotent {
                 self.records.push(JournalRecord::Started(cleared.call.id.clone()));
             }
-            running.push(execute(context(self.live, &cleared.call, cancel), cancel, cleared));
+            running.push(execute(self.cx(&cleared.call, cancel), cancel, cleared));
         }
         if running.is_empty() {
             return Ok(());
@@ -143,6 +148,18 @@ impl Desk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The surroundings of a call.
+    fn cx(&self, call: &ToolCall, cancel: &Cancel) -> ToolCx {
+        ToolCx {
+            session: self.live.meta.id.clone(),
+            call: call.id.clone(),
+            cancel: cancel.child(),
+            slots: self.live.slots.clone(),
+            blobs: self.live.blobs.clone(),
+            context: self.context.clone(),
+        }
     }
 
     async fn flush(&mut self) -> Result<(), HarnessError> {
@@ -246,16 +263,6 @@ async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Asked
         }
     };
     Asked::Answered(Done { call, outcome: ActionOutcome::Denied, output: ToolOutput::denied(words) })
-}
-
-fn context(live: &Live, call: &ToolCall, cancel: &Cancel) -> ToolCx {
-    ToolCx {
-        session: live.meta.id.clone(),
-        call: call.id.clone(),
-        cancel: cancel.child(),
-        slots: live.slots.clone(),
-        blobs: live.blobs.clone(),
-    }
 }
 
 /// Runs one cleared call to an answer, whatever happens: failure, panic, deadline or stop.

@@ -1,5 +1,7 @@
 //! A run dropped at any point is taken up again: nothing that finished runs twice, nothing is lost.
 
+mod compaction;
+
 use std::collections::BTreeMap;
 
 use agent_core::{Entry, History};

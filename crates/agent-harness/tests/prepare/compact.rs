@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{ReadExtent, ReadStamp, TerminalReason, Todo, TodoStatus};
+use agent_core::{
+    AssistantPart, EventBody, Finish, FinishKind, ModelEvent, ProviderPart, RawJson, ReadExtent, ReadStamp,
+    TerminalReason, Todo, TodoStatus, Usage,
+};
 use agent_harness::{HarnessError, PostCompact, PostCompactCx, SourceError};
 use agent_prepare::{Cascade, Cause, Level, Overrides, Pipeline, StageCx, Verdict};
 use agent_store::Store;
@@ -11,7 +14,7 @@ use agent_tools::{Access, ToolConfig, ToolSet};
 use async_trait::async_trait;
 
 use super::{Does, Sums, agent, bodies, compacting, is_done, lines, model, say, taken_up, told, words};
-use crate::support::{block, id};
+use crate::support::{Agent, block, id, watch};
 
 /// What compactions did, as a hook saw it.
 #[derive(Debug, Clone, Default)]
@@ -238,9 +241,9 @@ fn the_count_survives_a_restart() {
     });
 }
 
-/// A model whose provider compacts by itself while it answers.
+/// A model whose provider makes the context smaller by itself: what its answers begin with.
 #[derive(Debug)]
-struct Server(ScriptedModel);
+struct Server(ScriptedModel, Vec<ModelEvent>);
 
 #[async_trait]
 impl agent_core::LanguageModel for Server {
@@ -257,32 +260,58 @@ impl agent_core::LanguageModel for Server {
         _request: agent_core::Outgoing,
         _cancel: &agent_core::Cancel,
     ) -> Result<agent_core::ModelStream, agent_core::ModelError> {
-        use agent_core::{AssistantPart, Finish, FinishKind, ModelEvent, ProviderPart, RawJson, Usage};
-        let raw = r#"{"iterations":[{"type":"compaction","input_tokens":900},{"type":"message","input_tokens":60}]}"#;
-        let usage = Usage { input: 960, output: 9, raw: RawJson::parse(raw).ok(), ..Usage::default() };
-        let block = RawJson::parse(r#"{"type":"compaction","content":"They spoke."}"#).unwrap();
-        let block = ProviderPart { provider: "scripted".into(), kind: "compaction".into(), raw: block };
-        let events = vec![
-            ModelEvent::Part(AssistantPart::Provider(block)),
-            ModelEvent::Part(AssistantPart::text("Yes.").unwrap()),
-            ModelEvent::Usage(usage),
-            ModelEvent::Finish(Finish { kind: FinishKind::Stop, raw: "end_turn".into() }),
-        ];
+        let mut events = self.1.clone();
+        events.push(ModelEvent::Part(AssistantPart::text("Yes.").unwrap()));
+        events.push(ModelEvent::Finish(Finish { kind: FinishKind::Stop, raw: "end_turn".into() }));
         Ok(Box::pin(futures_util::stream::iter(events.into_iter().map(Ok))))
     }
+}
+
+fn served(begins: Vec<ModelEvent>) -> Agent {
+    agent(model(vec![]), |config| {
+        config.model = Arc::new(Server(model(vec![]), begins));
+        config.tools = ToolSet::default();
+    })
+}
+
+fn compaction() -> Vec<ModelEvent> {
+    let raw =
+        r#"{"iterations":[{"type":"compaction","input_tokens":900},{"type":"message","input_tokens":60}]}"#;
+    let usage = Usage { input: 960, output: 9, raw: RawJson::parse(raw).ok(), ..Usage::default() };
+    let block = RawJson::parse(r#"{"type":"compaction","content":"They spoke."}"#).unwrap();
+    let block = ProviderPart { provider: "scripted".into(), kind: "compaction".into(), raw: block };
+    vec![ModelEvent::Part(AssistantPart::Provider(block)), ModelEvent::Usage(usage)]
 }
 
 #[test]
 fn what_the_provider_compacts_is_told_the_same_way() {
     block(async {
-        let agent = agent(model(vec![]), |config| {
-            config.model = Arc::new(Server(model(vec![])));
-            config.tools = ToolSet::default();
-        });
+        let agent = served(compaction());
         let (events, end) = say(&agent, &words(900)).await;
         is_done(&end);
         assert_eq!(told(&events), ["requested server_compaction", "completed server_compaction"]);
         let used = agent.harness.session(id()).context().await.unwrap().used;
         assert!(used < 960, "{used}: the call that compacted is not in the context any more");
+    });
+}
+
+#[test]
+fn what_the_provider_leaves_unread_is_told_when_it_is_more() {
+    block(async {
+        let usage = Usage { input: 300, output: 9, ..Usage::default() };
+        let agent = served(vec![ModelEvent::Usage(usage), ModelEvent::Cleared { tokens: 600 }]);
+        let session = agent.session();
+        let (events, end) = watch(session.send(words(900)).await.unwrap()).await;
+        is_done(&end);
+        assert_eq!(told(&events), ["requested server_context_editing", "completed server_context_editing"]);
+        let sizes = events.iter().find_map(|event| {
+            let EventBody::CompactionCompleted { before, after, .. } = event.body else { return None };
+            Some((before, after))
+        });
+        assert_eq!(sizes, Some((900, 300)));
+        assert!(session.context().await.unwrap().used < 400, "what was left unread is not counted");
+        // The same words are left out of each request from then on.
+        let (events, _) = watch(session.send("more").await.unwrap()).await;
+        assert_eq!(told(&events), [""; 0]);
     });
 }

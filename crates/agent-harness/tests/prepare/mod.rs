@@ -4,6 +4,8 @@ mod ask;
 mod call;
 mod compact;
 mod overflow;
+mod parked;
+mod shared;
 mod stages;
 
 use std::sync::{Arc, Mutex};

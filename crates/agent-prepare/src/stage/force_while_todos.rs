@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{COMPLETE_TOOL, StepRecord, Thinking, Todo, ToolChoice, ToolOutput};
+use agent_core::{COMPLETE_TOOL, StepRecord, Todo, ToolChoice, ToolOutput};
 
 use super::{Stage, StageCx, Verdict};
 use crate::Overrides;
@@ -63,16 +63,14 @@ impl ForceWhileTodos {
         Self { patience: usize::try_from(steps.max(1)).unwrap_or(usize::MAX), ..self }
     }
 
-    /// Asks in words and never forces: for models that are set to think by the session's own settings, which stages do not
-    /// see, and cannot be forced then.
+    /// Asks in words and never forces: for models that do without it, whose cache a change of the choice would cost.
     #[must_use]
     pub fn in_words(self) -> Self {
         Self { in_words: true, ..self }
     }
 
     fn forces(&self, cx: &StageCx<'_>) -> bool {
-        let thinks = matches!(cx.so_far.settings.thinking, Some(Thinking::Adaptive | Thinking::Budget(_)));
-        cx.model.forced_tool_choice && !thinks && !self.in_words
+        cx.can_force() && !self.in_words
     }
 
     fn look(&self, cx: &StageCx<'_>) -> Lately {

@@ -10,8 +10,8 @@ mod switch_model;
 use std::fmt;
 
 use agent_core::{
-    Cancel, Entry, EntryId, HistoryView, ModelProfile, Slots, StepNo, StepRecord, TerminalReason, Text,
-    ToolCard,
+    Cancel, Entry, EntryId, HistoryView, ModelProfile, RequestSettings, Slots, StepNo, StepRecord,
+    TerminalReason, Text, ToolCard,
 };
 
 use crate::{Answer, Ask, Context, ContextState, Overrides};
@@ -56,6 +56,8 @@ pub struct StageCx<'a> {
     pub slots: &'a Slots,
     /// What the program shares with its stages.
     pub context: &'a Context,
+    /// The settings of the session's calls, without what stages before changed of them.
+    pub settings: &'a RequestSettings,
     /// How full the context is: the step's token budget.
     pub tokens: ContextState,
     /// Whether the run was stopped.
@@ -145,6 +147,11 @@ impl<'a> StageCx<'a> {
     /// that it is not there twice.
     pub fn stands(&self, words: &str) -> bool {
         crate::words::stands(self.history, words)
+    }
+
+    /// Whether a tool can be forced in this step: by the model, and with the settings that stages before left.
+    pub fn can_force(&self) -> bool {
+        self.model.can_force(&self.settings.clone().overlaid(&self.so_far.settings))
     }
 
     /// Whether the session has a tool of this name, and no stage before left it out.

@@ -30,6 +30,7 @@ struct Facts {
     binds_thinking_to_prefix: Option<bool>,
     allowed_tools: Option<bool>,
     forced_tool_choice: Option<bool>,
+    forced_while_thinking: Option<bool>,
     mid_conversation_system: Option<bool>,
     turn_scoped_system: Option<bool>,
     vision: Option<bool>,
@@ -114,6 +115,7 @@ impl Entry {
             "binds_thinking_to_prefix" => value(raw).map(|given| facts.binds_thinking_to_prefix = given),
             "allowed_tools" => value(raw).map(|given| facts.allowed_tools = given),
             "forced_tool_choice" => value(raw).map(|given| facts.forced_tool_choice = given),
+            "forced_while_thinking" => value(raw).map(|given| facts.forced_while_thinking = given),
             "mid_conversation_system" => value(raw).map(|given| facts.mid_conversation_system = given),
             "turn_scoped_system" => value(raw).map(|given| facts.turn_scoped_system = given),
             "vision" => value(raw).map(|given| facts.vision = given),
@@ -137,6 +139,7 @@ impl Entry {
         lay(&mut profile.binds_thinking_to_prefix, facts.binds_thinking_to_prefix);
         lay(&mut profile.allowed_tools, facts.allowed_tools);
         lay(&mut profile.forced_tool_choice, facts.forced_tool_choice);
+        lay(&mut profile.forced_while_thinking, facts.forced_while_thinking);
         lay(&mut profile.mid_conversation_system, facts.mid_conversation_system);
         lay(&mut profile.turn_scoped_system, facts.turn_scoped_system);
         lay(&mut profile.vision, facts.vision);
@@ -212,4 +215,4 @@ fn is_date(text: &str) -> bool {
     shape.eq("0000-00-00".chars())
 }
 
-const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, allowed_tools, forced_tool_choice, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known";
+const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known";

@@ -29,7 +29,7 @@ pub(super) fn event(mut event: ModelEvent) -> ModelEvent {
         ModelEvent::Part(said) => part(said),
         ModelEvent::Usage(usage) => usage.raw.iter_mut().for_each(raw),
         ModelEvent::Finish(finish) => text(&mut finish.raw),
-        _ => {}
+        ModelEvent::Cleared { .. } | _ => {}
     }
     event
 }

@@ -132,6 +132,40 @@ fn usage_is_reported_as_it_grows() {
 }
 
 #[test]
+fn what_the_provider_cleared_is_told() {
+    /// The tokens that an answer with this management of the context tells, wherever it stands.
+    #[track_caller]
+    fn check(management: &str, expect: &[u64]) {
+        let stop = r#"{"type":"message_stop"}"#;
+        let delta = format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"context_management":{management}}}"#
+        );
+        let start = format!(r#"{{"type":"message_start","message":{{"context_management":{management}}}}}"#);
+        for said in [stream(&[&delta, stop]), stream(&[&start, stop])] {
+            let events: Vec<_> = events(&said).into_iter().collect::<Result<_, _>>().unwrap();
+            let told = events.iter().filter_map(|event| {
+                let ModelEvent::Cleared { tokens } = event else { return None };
+                Some(*tokens)
+            });
+            assert_eq!(told.collect::<Vec<_>>(), expect, "{management}");
+        }
+    }
+    check(
+        r#"{"applied_edits":[{"type":"clear_thinking_20251015","cleared_thinking_turns":2,"cleared_input_tokens":300},{"type":"clear_tool_uses_20250919","cleared_tool_uses":8,"cleared_input_tokens":50000}]}"#,
+        &[50_300],
+    );
+    check(
+        r#"{"applied_edits":[{"type":"new","cleared_input_tokens":"many"},{"cleared_input_tokens":7},3]}"#,
+        &[7],
+    );
+    check(r#"{"applied_edits":[]}"#, &[]);
+    check(r#"{"applied_edits":null}"#, &[]);
+    check(r#"{"applied_edits":"none"}"#, &[]);
+    check("{}", &[]);
+    check("null", &[]);
+}
+
+#[test]
 fn nonsensical_numbers_do_not_overflow() {
     const MOST: u64 = u64::MAX;
     /// Input, output and cache writes of an answer that reports this usage.

@@ -80,7 +80,7 @@ fn sketch(event: &ModelEvent) -> String {
             format!("usage {} {} {}", usage.input, usage.output, usage.raw.as_ref().unwrap())
         }
         ModelEvent::Finish(finish) => format!("finish {:?} {}", finish.kind, finish.raw),
-        _ => "other".into(),
+        ModelEvent::Cleared { .. } | _ => "other".into(),
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         return Cow::Borrowed(checkpoint);
     }
     // Field by field, so that the stamps are not copied first.
-    let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction } = checkpoint;
+    let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction, turn_from, active } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
         last_turn: *last_turn,
@@ -126,6 +126,8 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         usage: usage.clone(),
         asked_ms: *asked_ms,
         compaction: *compaction,
+        turn_from: *turn_from,
+        active: active.clone(),
     })
 }
 

@@ -87,4 +87,6 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     },
     asked_ms: None,
     compaction: CompactionState { failures: 0, after: 0 },
+    turn_from: None,
+    active: None,
 };

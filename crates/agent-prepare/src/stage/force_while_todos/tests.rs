@@ -1,8 +1,8 @@
 //! Turns with a todo list, written as one letter for each step, and what is chosen after each.
 
 use agent_core::{
-    AssistantPart, CallId, Entry, ModelProfile, RawJson, Response, Slots, Text, TodoStatus, ToolCall,
-    ToolCard, ToolInput, ToolResult, UserMessage,
+    AssistantPart, CallId, Entry, ModelProfile, RawJson, Response, Slots, Text, Thinking, TodoStatus,
+    ToolCall, ToolCard, ToolInput, ToolResult, UserMessage,
 };
 
 use super::*;
@@ -109,6 +109,13 @@ fn who_cannot_be_forced_is_asked() {
     };
     let mut scene = scene("o.", &["todo", "grep"]);
     assert_eq!(todos(&scene, ForceWhileTodos::default().in_words()), (ToolChoice::Auto, 1, 0));
+    // Set to think by the session's own settings, it is asked where it could not be forced.
+    scene.settings.thinking = Some(Thinking::Adaptive);
+    assert_eq!(todos(&scene, ForceWhileTodos::default()), (ToolChoice::Required, 0, 0));
+    scene.model.forced_while_thinking = false;
+    assert_eq!(todos(&scene, ForceWhileTodos::default()), (ToolChoice::Auto, 1, 0));
+    scene.settings.thinking = None;
+    assert_eq!(todos(&scene, ForceWhileTodos::default()), (ToolChoice::Required, 0, 0));
     scene.model.forced_tool_choice = false;
     assert_eq!(todos(&scene, ForceWhileTodos::default()), (ToolChoice::Auto, 1, 0));
     scene.slots = Slots::default();

@@ -50,6 +50,8 @@ struct WireEvent<'a> {
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    context_management: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
@@ -68,6 +70,8 @@ struct WireMessage<'a> {
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    context_management: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
@@ -75,6 +79,19 @@ struct WireMessage<'a> {
 struct WireStop<'a> {
     #[serde(borrow, default)]
     stop_reason: Loose<'a>,
+}
+
+#[derive(Deserialize)]
+struct WireManagement<'a> {
+    #[serde(borrow, default)]
+    applied_edits: Option<Vec<&'a RawValue>>,
+}
+
+/// What the provider cleared before the model read it.
+#[derive(Deserialize)]
+struct WireEdit {
+    #[serde(default)]
+    cleared_input_tokens: LooseInt,
 }
 
 impl MessagesCodec {
@@ -110,6 +127,7 @@ impl MessagesCodec {
         let id = (!id.is_empty()).then(|| id.to_owned());
         out.push(ModelEvent::Start(Origin { model: message.model.as_str().to_owned(), message: id }));
         self.count(message.usage, out);
+        cleared(message.context_management, out);
         self.content(message.content, lone, out)?;
         self.stopped(message.stop_reason);
         Ok(())
@@ -284,6 +302,7 @@ impl Codec for MessagesCodec {
                     .map_err(|_| protocol("a message delta is no object", json.text))?;
                 self.stopped(stop.stop_reason);
                 self.count(event.usage, out);
+                cleared(event.context_management, out);
             }
             "message_stop" => {
                 self.complete(out);
@@ -330,6 +349,27 @@ impl PlainCall {
     fn judged(self, input: ToolInput) -> AssistantPart {
         let name = self.name.as_ref().to_owned();
         AssistantPart::ToolCall(ToolCall { id: self.id, name, input, data: self.data })
+    }
+}
+
+/// Tells what the provider's own edits of the context took out. It is for those who watch, so that an edit of a shape that is
+/// not known is no reason to lose the answer.
+fn cleared(management: Option<&RawValue>, out: &mut Vec<ModelEvent>) {
+    let Some(raw) = management.filter(|raw| raw.get() != "null") else { return };
+    let edits = match serde_json::from_str::<WireManagement<'_>>(raw.get()) {
+        Ok(management) => management.applied_edits.unwrap_or_default(),
+        Err(error) => {
+            tracing::warn!(%error, "what the provider edited of the context cannot be read");
+            return;
+        }
+    };
+    let tokens = edits.iter().filter_map(|edit| {
+        let edit: WireEdit = serde_json::from_str(edit.get()).ok()?;
+        edit.cleared_input_tokens.0
+    });
+    let tokens = tokens.fold(0, u64::saturating_add);
+    if tokens > 0 {
+        out.push(ModelEvent::Cleared { tokens });
     }
 }
 

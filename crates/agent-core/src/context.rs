@@ -1,15 +1,15 @@
-//! Values of the program that stages read, kept by their type.
+//! Values of the program that stages and tools read, kept by their type.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a program shares with its stages, one value of each type (requirement P1: the shared context). Never stored and
-/// never sent.
+/// What a program shares with its stages and its tools, one value of each type (requirement P1: the shared context). Never
+/// stored and never sent.
 ///
 /// ```
-/// use agent_prepare::Context;
+/// use agent_core::Context;
 ///
 /// #[derive(Debug, PartialEq)]
 /// struct Tenant(&'static str);
