@@ -17,7 +17,7 @@ use super::paced::Paced;
 use super::prepare::pipeline;
 use super::tool::tools;
 use crate::cmd::cache::sabotage::Sabotage;
-use crate::cmd::cache::scenario::{FragmentSpec, Holds, Scenario, WindowSpec};
+use crate::cmd::cache::scenario::{Ability, FragmentSpec, Holds, Scenario, WindowSpec};
 use crate::cmd::cache::world;
 use crate::error::CliError;
 
@@ -100,7 +100,7 @@ pub(super) struct Models<'a> {
 impl Models<'_> {
     /// A model by `PROVIDER/NAME`.
     pub(super) fn named(&self, given: &str) -> Result<Paced, CliError> {
-        let Scenario { sabotage, window, rules, .. } = &self.job.scenario;
+        let Scenario { sabotage, window, rules, lacks, .. } = &self.job.scenario;
         let unknown = || CliError::Model { given: given.to_owned() };
         let (vendor, model) = given.split_once('/').ok_or_else(unknown)?;
         let vendor = Vendor::named(vendor).ok_or_else(unknown)?;
@@ -111,6 +111,8 @@ impl Models<'_> {
         if let Some(WindowSpec { context, output }) = *window {
             profile = ModelProfile { context_window: context, max_output: output, ..profile };
         }
+        profile.turn_scoped_system &= !lacks.contains(&Ability::TurnScopedSystem);
+        profile.forced_tool_choice &= !lacks.contains(&Ability::ForcedToolChoice);
         let config = HttpConfig {
             vendor,
             base_url: Some(self.job.base_url.clone()),

@@ -17,7 +17,7 @@ use agent_providers::WireFormat;
 use agent_testkit::Script;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use pipeline::{StageSpec, TierSpec, WindowSpec};
+pub(crate) use pipeline::{Ability, StageSpec, TierSpec, WindowSpec};
 pub(crate) use red::{Expect, Kind, Red};
 pub(crate) use spec::{ClockSpec, Does, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler};
 
@@ -52,6 +52,9 @@ pub(crate) struct Scenario {
     /// Where the model's window is another one here.
     #[serde(default)]
     pub(crate) window: Option<WindowSpec>,
+    /// What its models can do elsewhere, and not here.
+    #[serde(default)]
+    pub(crate) lacks: Vec<Ability>,
     /// `PROVIDER/MODEL` that is asked for summaries; the scenario's own model when it is not given.
     #[serde(default)]
     pub(crate) summary_model: Option<String>,

@@ -67,6 +67,14 @@ pub(crate) struct WindowSpec {
     pub(crate) output: u32,
 }
 
+/// What a model can do, and does not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ability {
+    TurnScopedSystem,
+    ForcedToolChoice,
+}
+
 impl StageSpec {
     /// The model it switches to.
     pub(crate) fn model(&self) -> Option<&str> {
