@@ -4,7 +4,11 @@ mod ask;
 mod call;
 mod compact;
 mod overflow;
+mod persist;
+mod recovery;
 mod stages;
+mod window;
+mod wording;
 
 use std::sync::{Arc, Mutex};
 
