@@ -14,7 +14,7 @@ use crate::support::{Half, id, watch};
 
 fn block<F: Future>(future: F) -> F::Output {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().start_paused(true).build().unwrap().block_on(future)
+    runtime.enable_all().build().unwrap().block_on(future)
 }
 
 /// What a turn with such a refusal comes to.
