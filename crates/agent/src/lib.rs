@@ -95,8 +95,8 @@ pub mod prepare {
     };
     pub use agent_prepare::{
         ActiveReminders, ActiveTools, Answer, Ask, AskFailure, Cascade, Cause, Choose, Clear, ClearToolUses,
-        CompactCx, Compacted, Compacting, Context, ContextState, FnStage, ForceWhileTodos, Level, Move,
-        Narrow, Need, Notes, Overrides, Pipeline, PrepareError, Prepared, Preparing, Reminders, Scene,
+        CompactCx, Compacted, Compacting, Context, ContextState, DIRECTIVE, FnStage, ForceWhileTodos, Level,
+        Move, Narrow, Need, Notes, Overrides, Pipeline, PrepareError, Prepared, Preparing, Reminders, Scene,
         ServerCompaction, ServerEdits, Shrink, Stage, StageCx, StepCx, Summarise, SwitchModel, Synthesised,
         Thresholds, Tier, TierCx, TierVerdict, Verdict, Way, stage_fn,
     };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    CacheProfile, Entry, EventBody, ModelProfile, Note, NoteKind, RequestSettings, SystemBlock,
-    TerminalReason, ToolChoice, Usage,
+    CacheProfile, Entry, EventBody, Note, NoteKind, RequestSettings, SystemBlock, TerminalReason, ToolChoice,
+    Usage,
 };
 use agent_harness::{ContextCx, ContextSource, RetryPolicy, SourceError};
 use agent_prepare::{Context, Overrides, Pipeline, StageCx, Synthesised, Verdict};
@@ -18,9 +18,8 @@ use crate::support::{Agent, Points, block, crash_after, id};
 /// The first request of an agent whose step is changed so.
 fn first_request(change: fn(&StageCx<'_>) -> Overrides) -> String {
     block(async {
-        let can = ModelProfile { forced_tool_choice: true, ..small() };
-        let model = ScriptedModel::new(vec![Reply::text("ok")]).with_profile(can);
-        let agent = agent(model, |config| config.pipeline = changing(change));
+        let agent =
+            agent(ScriptedModel::new(vec![Reply::text("ok")]), |config| config.pipeline = changing(change));
         is_done(&say(&agent, "go").await.1);
         bodies(&agent.model).remove(0)
     })
@@ -92,9 +91,9 @@ fn a_step_is_asked_of_another_model_and_the_break_is_declared() {
     block(async {
         let cached =
             |read, write| Usage { cache_read: read, cache_write_5m: write, output: 1, ..Usage::default() };
-        let profile = |name: &str| ModelProfile {
+        let profile = |name: &str| agent_core::ModelProfile {
             cache: CacheProfile::Automatic,
-            ..ModelProfile::conservative("scripted", name)
+            ..agent_core::ModelProfile::conservative("scripted", name)
         };
         let look = |usage| Reply::tool("look", r#"{"what":"a"}"#).costing(usage);
         let script =
@@ -145,7 +144,7 @@ fn another_system_prompt_is_told_with_the_step_that_has_it() {
             .iter()
             .filter_map(|event| {
                 let EventBody::CacheSystemHash { system, .. } = &event.body else { return None };
-                Some(system.as_str())
+                Some(&**system)
             })
             .collect();
         assert_eq!(hashes.len(), 3, "each step's own, and the one that was put in its place");
