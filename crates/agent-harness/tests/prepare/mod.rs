@@ -4,9 +4,10 @@ mod ask;
 mod call;
 mod compact;
 mod overflow;
+mod stages;
+// Cases end to end.
 mod persist;
 mod recovery;
-mod stages;
 mod window;
 mod wording;
 
