@@ -136,6 +136,61 @@ async fn an_event_that_does_not_come_is_missed() {
 }
 
 #[tokio::test]
+async fn a_summary_is_asked_beside_the_turn_and_takes_the_place_of_what_was_said() {
+    let full = |request: usize| {
+        scenario(&json!({
+            "model": "anthropic/claude-opus-5",
+            "window": {"context": 8000, "output": 1000},
+            "summary_model": "anthropic/claude-haiku-4-5",
+            "restart_before": [7],
+            "turns": [
+                {"user": "Why does the build fail?", "steps": [
+                    {"repeat": 4, "calls": [{"tool": "look_ab", "result_tokens": 800}]},
+                    {"say": "Found."}
+                ]},
+                {"user": "Write it.", "tokens": 600, "steps": [
+                    {"say": "## Open\nThe missing file is to be written.", "beside": true},
+                    {"say": "Written."}
+                ]}
+            ],
+            "expect": [{"request": request, "words": "The missing file is to be written."}],
+            "budget": {}
+        }))
+    };
+    let (output, _home) = check(&[("right", full(7)), ("wrong", full(6))], &[]).await;
+    assert_eq!(output.code, Some(1));
+    assert!(output.stdout.starts_with("ok   right: 7 requests"), "{}", output.stdout);
+    assert!(output.stdout.contains("was to come with it, and came with request 7"), "{}", output.stdout);
+}
+
+#[tokio::test]
+async fn stages_shape_the_requests_in_their_steps() {
+    let staged = |pipeline: Value, words: &str| {
+        scenario(&json!({
+            "model": "anthropic/claude-opus-5",
+            "pipeline": pipeline,
+            "expect": [{"request": 2, "words": words}],
+            "budget": {}
+        }))
+    };
+    let from_second = json!({"from": 1, "to": 2});
+    let remind = json!([{"remind": {"words": ["Be brief."], "when": from_second}}]);
+    let narrow = json!([{"narrow": {"tools": ["look_ab"], "when": from_second}}]);
+    let switch = json!([{"switch_model": {"model": "anthropic/claude-sonnet-5", "when": {"from": 1}}}]);
+    let scenarios = [
+        ("narrow", staged(narrow, "For now, call only these tools: look_ab.")),
+        ("remind", staged(remind, "Be brief.")),
+        ("switch", staged(switch, r#""model":"claude-sonnet-5""#)),
+    ];
+    let (output, _home) = check(&scenarios, &[]).await;
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert!(lines[0].starts_with("ok   narrow: ") && lines[1].starts_with("ok   remind: "), "{lines:?}");
+    // Nobody declared what it costs.
+    assert!(lines[2].starts_with("FAIL switch: "), "{lines:?}");
+    assert!(lines[3].starts_with("  request 2: model_changed at model, "), "{lines:?}");
+}
+
+#[tokio::test]
 async fn nothing_to_play_and_mistakes_in_files_are_told() {
     let (none, _home) = check(&[], &[]).await;
     assert_eq!(none.code, Some(2));

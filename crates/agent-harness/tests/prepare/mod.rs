@@ -7,6 +7,11 @@ mod overflow;
 mod parked;
 mod shared;
 mod stages;
+// Cases end to end.
+mod persist;
+mod recovery;
+mod window;
+mod wording;
 
 use std::sync::{Arc, Mutex};
 

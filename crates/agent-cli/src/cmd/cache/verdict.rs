@@ -1,8 +1,9 @@
 //! What is found of a scenario: its rows, what it cost, and everything that is not as it must be.
 
 use agent::{Catalog, Usage, Vendor};
-use agent_cache::{Audit, Breach, Cause, Divergence, Judged, Request, Row, Simulator};
+use agent_cache::{Aspect, Audit, Breach, Cause, Divergence, Judged, Request, Row, Simulator};
 use agent_core::Prices;
+use agent_testkit::RecordedRequest;
 
 use super::scenario::{Expect, Kind, Red, Scenario};
 use super::world::{self, Life, Lived, live};
@@ -122,7 +123,7 @@ fn rows(
     let mut rows = Vec::with_capacity(lived.requests.len());
     for (number, request) in lived.requests.iter().enumerate() {
         let at = lived.at.get(number).copied();
-        let row = audit.step(&read(number, &request.body)?, at, None);
+        let row = audit.step(&asked(number, request)?, at, None);
         let counted = lived.served.get(number).and_then(|served| served.usage.clone());
         if let Some(provider) = counted.map(input).filter(|counted| *counted != input(row.usage.clone())) {
             findings.push(Finding::Counted { step: row.step, provider, audit: input(row.usage.clone()) });
@@ -166,6 +167,19 @@ fn differ(
     audit.step(&read(number, &one.body)?, None, None);
     let found = audit.step(&read(number, &other.body)?, None, None).divergence;
     Ok(Some(Finding::Differ { life, step: number + 1, at, found }))
+}
+
+/// A request with what its head asks for: features that a provider switches on there are a part of the prompt.
+fn asked(number: usize, recorded: &RecordedRequest) -> Result<Request, CliError> {
+    let mut request = read(number, &recorded.body)?;
+    let betas = recorded.headers.iter().filter(|(name, _)| name == "anthropic-beta");
+    let names = betas.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|name| !name.is_empty());
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    if !names.is_empty() {
+        request.aspects.insert(Aspect::Betas, names.join(","));
+    }
+    Ok(request)
 }
 
 fn read(number: usize, body: &[u8]) -> Result<Request, CliError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_cache::{CacheRules, RuleBook};
 use agent_core::RawJson;
-use agent_testkit::{RecordedRequest, Served, SimCache, SimClock, SimOptions, SimProvider, Source};
+use agent_testkit::{Pick, RecordedRequest, Served, SimCache, SimClock, SimOptions, SimProvider, Source};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 
@@ -55,7 +55,16 @@ pub(crate) async fn live(scenario: &Scenario, life: Life) -> Result<Lived, CliEr
         clock: clock.clone(),
         provider: Some(scenario.provider_model().0.to_owned()),
     };
-    let options = SimOptions { cache, delta_bytes: DELTA, ..SimOptions::default() };
+    // What a compaction took away is not counted any more, so that answers come one after the other.
+    let compacts = scenario.turns.iter().flat_map(|turn| &turn.steps).any(|step| step.beside)
+        || scenario.window.is_some();
+    let options = SimOptions {
+        cache,
+        delta_bytes: DELTA,
+        pick: if compacts { Pick::InOrder } else { Pick::ByHistory },
+        context_window: scenario.window.map(|window| window.context.into()),
+        ..SimOptions::default()
+    };
     let sim = SimProvider::start_with(Source::Script(scenario.script()), options)?;
     let data = tempfile::tempdir().map_err(CliError::Runtime)?;
     let stops = if life.restarts { scenario.restart_before.as_slice() } else { &[] };

@@ -1,34 +1,42 @@
 //! The agent of a scenario, put together as any program would put it together.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use agent::prompt::{Date, Fragment, Layer, Session, Static, Value};
 use agent::{
-    Agent, AgentBuilder, ApiKey, Catalog, Clock, HttpConfig, HttpModel, PermissionMode, Permissions,
-    SqliteStore, ToolSet, Vendor, WithModel, step_count,
+    Agent, AgentBuilder, ApiKey, COMPLETE_TOOL, Catalog, Clock, HttpConfig, HttpModel, ModelProfile,
+    PermissionMode, Permissions, SqliteStore, StopConditionExt, ToolSet, Vendor, WithModel, step_count,
+    tool_called,
 };
 
 use super::Job;
 use super::clock::StepClock;
 use super::paced::Paced;
+use super::prepare::pipeline;
 use super::tool::tools;
 use crate::cmd::cache::sabotage::Sabotage;
-use crate::cmd::cache::scenario::{FragmentSpec, Holds, Scenario};
+use crate::cmd::cache::scenario::{Ability, FragmentSpec, Holds, Scenario, WindowSpec};
 use crate::cmd::cache::world;
 use crate::error::CliError;
 
 pub(super) fn assemble(job: &Job, clock: &StepClock) -> Result<Agent, CliError> {
     let Job { scenario, .. } = job;
     let steps = u32::try_from(scenario.pauses().len()).unwrap_or(u32::MAX);
+    let models = Models { job, clock, asked: Arc::new(AtomicUsize::new(job.answered)) };
     let mut builder = Agent::builder()
-        .model(model(job, clock)?)
+        .model(models.named(&scenario.model)?)
+        .prepare(pipeline(scenario, &models)?)
         .store(SqliteStore::open(Path::new(&job.data))?)
         .tools(tool_set(job)?)
         .settings(scenario.settings.clone())
         .permissions(Permissions { mode: PermissionMode::Bypass, ..Permissions::default() })
-        .stop(step_count(steps.saturating_add(1)))
+        .stop(step_count(steps.saturating_add(1)).or(tool_called(COMPLETE_TOOL)))
         .clock(clock.clone());
+    if let Some(model) = &scenario.summary_model {
+        builder = builder.summary_model(models.named(model)?);
+    }
     for fragment in &scenario.system {
         builder = add(builder, fragment)?;
     }
@@ -82,29 +90,44 @@ fn tool_set(job: &Job) -> Result<ToolSet, CliError> {
     Ok(set.freeze()?)
 }
 
-fn model(job: &Job, clock: &StepClock) -> Result<Paced, CliError> {
-    let Scenario { sabotage, .. } = &job.scenario;
-    let (vendor, model) = job.scenario.provider_model();
-    let unknown = || CliError::Model { given: job.scenario.model.clone() };
-    let vendor = Vendor::named(vendor).ok_or_else(unknown)?;
-    let mut profile = Catalog::builtin().profile(&vendor.dialect.provider, model);
-    if job.scenario.rules.is_some() {
-        profile.cache = world::rules(&job.scenario)?.profile();
+/// The models of a scenario: they share one clock and one count of requests.
+pub(super) struct Models<'a> {
+    job: &'a Job,
+    clock: &'a StepClock,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Models<'_> {
+    /// A model by `PROVIDER/NAME`.
+    pub(super) fn named(&self, given: &str) -> Result<Paced, CliError> {
+        let Scenario { sabotage, window, rules, lacks, .. } = &self.job.scenario;
+        let unknown = || CliError::Model { given: given.to_owned() };
+        let (vendor, model) = given.split_once('/').ok_or_else(unknown)?;
+        let vendor = Vendor::named(vendor).ok_or_else(unknown)?;
+        let mut profile = Catalog::builtin().profile(&vendor.dialect.provider, model);
+        if rules.is_some() {
+            profile.cache = world::rules(&self.job.scenario)?.profile();
+        }
+        if let Some(WindowSpec { context, output }) = *window {
+            profile = ModelProfile { context_window: context, max_output: output, ..profile };
+        }
+        profile.turn_scoped_system &= !lacks.contains(&Ability::TurnScopedSystem);
+        profile.forced_tool_choice &= !lacks.contains(&Ability::ForcedToolChoice);
+        let config = HttpConfig {
+            vendor,
+            base_url: Some(self.job.base_url.clone()),
+            api_key: ApiKey::new("scenario"),
+            model: model.to_owned(),
+            profile: Some(profile),
+            ..HttpConfig::default()
+        };
+        Ok(Paced {
+            model: HttpModel::new(config)?,
+            clock: self.clock.clone(),
+            pauses: self.job.scenario.pauses(),
+            asked: self.asked.clone(),
+            stop_before: self.job.stop_before,
+            sabotage: sabotage.clone(),
+        })
     }
-    let config = HttpConfig {
-        vendor,
-        base_url: Some(job.base_url.clone()),
-        api_key: ApiKey::new("scenario"),
-        model: model.to_owned(),
-        profile: Some(profile),
-        ..HttpConfig::default()
-    };
-    Ok(Paced {
-        model: HttpModel::new(config)?,
-        clock: clock.clone(),
-        pauses: job.scenario.pauses(),
-        asked: AtomicUsize::new(job.answered),
-        stop_before: job.stop_before,
-        sabotage: sabotage.clone(),
-    })
 }

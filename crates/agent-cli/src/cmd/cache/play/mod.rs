@@ -6,6 +6,7 @@
 mod agent;
 mod clock;
 mod paced;
+mod prepare;
 mod tool;
 
 use std::io::{BufRead, Write, stdin, stdout};

@@ -1,5 +1,6 @@
 //! A model that is asked as any is, with what happens around each request: time passes, and a process stops.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent::HttpModel;
@@ -19,8 +20,8 @@ pub(super) struct Paced {
     pub(super) clock: StepClock,
     /// Seconds after each request.
     pub(super) pauses: Vec<u64>,
-    /// Requests so far, those of earlier processes included.
-    pub(super) asked: AtomicUsize,
+    /// Requests to all models so far, those of earlier processes included.
+    pub(super) asked: Arc<AtomicUsize>,
     pub(super) stop_before: Option<usize>,
     pub(super) sabotage: Vec<Sabotage>,
 }

@@ -1,9 +1,11 @@
 //! How large a scenario may be: what lies beyond is a slip of the pen, and would fill the memory before it failed.
 
-use super::{Scenario, StepSpec, ToolSpec};
+use super::{Does, Scenario, StepSpec, ToolSpec};
 
 /// Tools of one name, told apart by two letters.
 const TOOLS: usize = 26 * 26;
+/// Those that change nothing outside the session.
+const BUILTINS: [&str; 2] = ["todo", "complete"];
 const REQUESTS: usize = 10_000;
 const CALLS: usize = 100_000;
 /// Tokens of filler in all.
@@ -35,6 +37,15 @@ fn tools(scenario: &Scenario) -> Result<(), String> {
     if let Some(tool) = scenario.tools.iter().find(|tool| tool.count > TOOLS) {
         let ToolSpec { name, count, .. } = tool;
         return Err(format!("tool {name:?}: `count` is {count}, and {TOOLS} are the most"));
+    }
+    let builtins = scenario.tools.iter().filter(|tool| tool.does == Does::Builtin);
+    if let Some(tool) =
+        builtins.into_iter().find(|tool| !BUILTINS.contains(&tool.name.as_str()) || tool.count != 1)
+    {
+        return Err(format!(
+            "tool {:?}: of the built-in tools, scenarios have one `todo` and one `complete`",
+            tool.name
+        ));
     }
     let mut names: Vec<String> = scenario.tools.iter().flat_map(ToolSpec::names).collect();
     names.sort_unstable();

@@ -4,20 +4,22 @@
 //! in the same way: a file that does not know them stays as it is.
 
 mod limits;
+mod pipeline;
 mod red;
 mod spec;
 
 use std::path::Path;
 
-use agent::RequestSettings;
+use agent::{COMPLETE_TOOL, RequestSettings};
 use agent_cache::Budget;
 use agent_core::RawJson;
 use agent_providers::WireFormat;
 use agent_testkit::Script;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use pipeline::{Ability, StageSpec, TierSpec, WindowSpec};
 pub(crate) use red::{Expect, Kind, Red};
-pub(crate) use spec::{ClockSpec, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler};
+pub(crate) use spec::{ClockSpec, Does, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler};
 
 use super::sabotage::Sabotage;
 use super::world;
@@ -41,6 +43,21 @@ pub(crate) struct Scenario {
     /// As the agent's builder takes them.
     #[serde(default, deserialize_with = "spec::known_settings")]
     pub(crate) settings: RequestSettings,
+    /// Stages that prepare each step, in order.
+    #[serde(default)]
+    pub(crate) pipeline: Vec<StageSpec>,
+    /// The tiers of compaction, in order; those of every agent when it is not given.
+    #[serde(default)]
+    pub(crate) compaction: Option<Vec<TierSpec>>,
+    /// Where the model's window is another one here.
+    #[serde(default)]
+    pub(crate) window: Option<WindowSpec>,
+    /// What its models can do elsewhere, and not here.
+    #[serde(default)]
+    pub(crate) lacks: Vec<Ability>,
+    /// `PROVIDER/MODEL` that is asked for summaries; the scenario's own model when it is not given.
+    #[serde(default)]
+    pub(crate) summary_model: Option<String>,
     #[serde(default)]
     pub(crate) clock: ClockSpec,
     pub(crate) turns: Vec<TurnSpec>,
@@ -110,7 +127,10 @@ impl Scenario {
         if agent::Vendor::named(provider).is_none() || model.is_empty() {
             return Err(format!("model {:?}: write PROVIDER/NAME, as anthropic/claude-opus-5-5", self.model));
         }
-        self.check_format(provider)?;
+        self.check_format(&self.model, provider)?;
+        for other in self.pipeline.iter().filter_map(StageSpec::model).chain(self.summary_model.as_deref()) {
+            self.check_other(other)?;
+        }
         limits::check(self)?;
         world::book(self).map_err(|error| format!("rules: {error}"))?;
         if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
@@ -133,30 +153,49 @@ impl Scenario {
     }
 
     /// Whether the simulated provider and the audit know the format of the model.
-    fn check_format(&self, provider: &str) -> Result<(), String> {
+    fn check_format(&self, model: &str, provider: &str) -> Result<(), String> {
         let format = agent::Vendor::named(provider).map(|vendor| vendor.dialect.format);
         let played = [WireFormat::Anthropic, WireFormat::OpenAiChat, WireFormat::OpenAiResponses];
         if format.is_some_and(|format| played.contains(&format)) {
             return Ok(());
         }
         Err(format!(
-            "model {:?}: scenarios are played on Messages, Chat Completions and Responses; give a model of anthropic, openai, openai-chat or of another provider that speaks one of them",
-            self.model
+            "model {model:?}: scenarios are played on Messages, Chat Completions and Responses; give a model of anthropic, openai, openai-chat or of another provider that speaks one of them"
         ))
+    }
+
+    /// A model that is asked beside the scenario's own: one provider keeps one cache here.
+    fn check_other(&self, model: &str) -> Result<(), String> {
+        let (provider, _) = self.provider_model();
+        match model.split_once('/') {
+            Some((vendor, name)) if vendor == provider && !name.is_empty() => Ok(()),
+            Some(_) | None => {
+                Err(format!("model {model:?}: write {provider}/NAME, a model of the scenario's own provider"))
+            }
+        }
     }
 
     fn check_turn(&self, number: usize, turn: &TurnSpec) -> Result<(), String> {
         if turn.user.trim().is_empty() {
             return Err(format!("turn {number}: `user` is blank; say what the user asks"));
         }
+        if turn.steps.iter().any(|step| step.beside && (!step.calls.is_empty() || step.say.is_empty())) {
+            return Err(format!(
+                "turn {number}: an answer `beside` the turn is words; give `say`, and no calls"
+            ));
+        }
         let Some((last, before)) = turn.steps.split_last() else {
             return Err(format!("turn {number}: `steps` is empty; give the answers of the model"));
         };
-        if before.iter().any(|step| step.calls.is_empty() && step.repeat > 0) {
+        if before.iter().any(|step| step.calls.is_empty() && step.repeat > 0 && !step.beside) {
             return Err(format!("turn {number}: a step without calls ends the turn; move it to the end"));
         }
-        if !last.calls.is_empty() || last.repeat != 1 || (last.say.is_empty() && last.tokens == 0) {
-            return Err(format!("turn {number}: the last step ends it: give it words, no calls, no repeat"));
+        let completes = last.calls.iter().any(|call| call.tool == COMPLETE_TOOL);
+        let says = last.calls.is_empty() && !(last.say.is_empty() && last.tokens == 0);
+        if last.beside || last.repeat != 1 || !(says || completes) {
+            return Err(format!(
+                "turn {number}: the last step ends it: give it words, no calls (or that of `complete`), no repeat"
+            ));
         }
         let called = turn.steps.iter().flat_map(|step| &step.calls);
         let names: Vec<String> = self.tools.iter().flat_map(ToolSpec::names).collect();
@@ -228,6 +267,22 @@ mod tests {
         check(|it| it["clock"] = serde_json::json!({"utc_offset_minutes": 1441}), "more than a day");
         check(|it| it["budget"] = serde_json::json!({"min_hit_rate": 90}), "0.9 for 90 percent");
         check(|it| it["budget"] = serde_json::json!({"max_cost_ratio": 0}), "as 1.05");
+        let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        check(|it| it["pipeline"] = json(r#"[{"narow":{}}]"#), "unknown variant `narow`");
+        check(|it| it["pipeline"] = json(r#"[{"remind":{"words":["a"],"if":1}}]"#), "unknown field `if`");
+        check(
+            |it| it["pipeline"] = json(r#"[{"switch_model":{"model":"openai/gpt-6-sol"}}]"#),
+            "write anthropic/NAME",
+        );
+        check(|it| it["pipeline"] = json(r#"[{"force_while_todos":{}}]"#), "good");
+        check(|it| it["summary_model"] = "haiku".into(), "write anthropic/NAME");
+        check(|it| it["compaction"] = json(r#"["summaries"]"#), "unknown variant `summaries`");
+        check(|it| it["window"] = json(r#"{"context":9}"#), "missing field `output`");
+        check(
+            |it| it["turns"][0]["steps"][0]["beside"] = true.into(),
+            "an answer `beside` the turn is words",
+        );
+        check(|it| it["turns"][0]["steps"][1]["beside"] = true.into(), "the last step ends it");
         check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
         check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
         check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");

@@ -59,6 +59,22 @@ pub(crate) struct ToolSpec {
     /// Whether they come from elsewhere, in another order in each process.
     #[serde(default)]
     pub(crate) dynamic: bool,
+    /// What it does; most show filler.
+    #[serde(default)]
+    pub(crate) does: Does,
+}
+
+/// What a tool does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Does {
+    /// Shows filler.
+    #[default]
+    Show,
+    /// Is the built-in tool of its name: `todo` or `complete`.
+    Builtin,
+    /// Keeps its input as the session's notes: their `text`, and `covers_to`, the first entry they do not cover.
+    Notes,
 }
 
 /// When it begins and how time goes by.
@@ -106,6 +122,9 @@ pub(crate) struct StepSpec {
     /// Seconds until the next request, where it is not the clock's `step_seconds`.
     #[serde(default)]
     pub(crate) seconds: Option<u64>,
+    /// Whether it answers what a tier of compaction asks, and is no step of the turn.
+    #[serde(default)]
+    pub(crate) beside: bool,
 }
 
 /// Calls of one tool.
