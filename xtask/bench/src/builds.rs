@@ -15,11 +15,11 @@ use crate::{child, machine};
 pub(crate) const HEADING: &str = "Building and starting";
 
 pub(crate) const ABOUT: &str = "\
-Each crate built alone, in release, from nothing, with its default features; *crates* are all that its library needs,
-itself included, those that only run at build time not. The first line is the facade as a program gets it, the second
-the facade with nothing chosen. Programs are built in release as they are, and stripped. Starting is the mean of 100 runs:
-the program of the command line asked for its version, and the example with one step, which is all from its start over
-building the agent to its first answer.";
+Each crate built alone, in release, from nothing, with its default features; *crates* are what `cargo tree` names for its
+library, itself and macros included, what only build scripts need not. The first line is the facade as a program gets it,
+the second the facade with nothing chosen. Programs are built in release as they are, and stripped. Starting is the mean
+of 100 runs: the program of the command line asked for its version, and the example with one step, which is all from its
+start over building the agent to the end of its first answer.";
 
 const RUNS: u32 = 100;
 
