@@ -13,7 +13,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The gate: allocations alone, which are the same on any machine, held to their limits.
+    /// The gate of `ci`: instructions and allocations, which are the same on a busy machine, held to their limits.
     pub(crate) fn gate() -> Self {
         Self { words: vec!["--check".to_owned(), "--quick".to_owned()] }
     }

@@ -28,8 +28,8 @@ pub(crate) fn run(breadth: Breadth, shop: &mut Shop<'_>) -> Result<(), Error> {
 
 fn order(breadth: Breadth) -> &'static [Verb] {
     match breadth {
-        Breadth::Full => &FULL,
-        Breadth::Quick => &QUICK,
+        Breadth::Full => FULL,
+        Breadth::Quick => QUICK,
     }
 }
 
@@ -69,7 +69,7 @@ impl Log {
     }
 }
 
-const FULL: [Verb; 9] = [
+const FULL: &[Verb] = &[
     Verb::Fmt,
     Verb::Clippy,
     Verb::Layers,
@@ -82,7 +82,7 @@ const FULL: [Verb; 9] = [
     Verb::Fuzz,
 ];
 
-const QUICK: [Verb; 5] = [Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test];
+const QUICK: &[Verb] = &[Verb::Fmt, Verb::Clippy, Verb::Layers, Verb::Tidy, Verb::Test];
 
 #[cfg(test)]
 mod tests {

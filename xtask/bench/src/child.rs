@@ -1,11 +1,15 @@
 //! This program again: as the server, and as a client of it, plain or under valgrind.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 
 use serde::Deserialize;
 
 use crate::bench::Fault;
+use crate::mock;
+use crate::store::stored::Stored;
 
 /// The server, for as long as this lives.
 pub(crate) struct Server {
@@ -17,12 +21,21 @@ pub(crate) struct Server {
 #[derive(Deserialize)]
 pub(crate) struct Said {
     ok: bool,
-    wall_s: f64,
+    pub(crate) wall_s: f64,
     user_s: f64,
     sys_s: f64,
     maxrss_kb: u64,
     pub(crate) allocations: u64,
     pub(crate) allocated_bytes: u64,
+    pub(crate) live_peak: u64,
+    pub(crate) kept_bytes: u64,
+    pub(crate) done_s: [f64; 3],
+    pub(crate) step_cpu_us: Vec<f64>,
+    pub(crate) step_written: Vec<f64>,
+    pub(crate) stored: Option<Stored>,
+    /// Connections the server saw.
+    #[serde(skip)]
+    pub(crate) connections: u64,
 }
 
 /// What a client is to do.
@@ -31,8 +44,21 @@ pub(crate) struct Order<'o> {
     pub(crate) form: &'o str,
     pub(crate) steps: u32,
     pub(crate) sessions: u32,
-    /// Whether the server looks into every body; never when time is taken.
-    pub(crate) verify: bool,
+    pub(crate) look: Look,
+}
+
+/// What is looked at besides the closing line; each costs time, so that never two are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    Nothing,
+    /// The server looks into every body.
+    Bodies,
+    /// Processor time at each step.
+    Cpu,
+    /// Bytes to the disk at each step.
+    Written,
+    /// Sessions stay until all are done, and memory is watched.
+    Memory,
 }
 
 impl Server {
@@ -53,6 +79,17 @@ impl Server {
             Ok(server)
         }
     }
+
+    /// Connections so far.
+    fn accepted(&self) -> Result<u64, Fault> {
+        let address = self.url.strip_prefix("http://").ok_or("the server told no address")?;
+        let mut stream = TcpStream::connect(address)?;
+        write!(stream, "GET {} HTTP/1.0\r\n\r\n", mock::ACCEPTED)?;
+        let mut told = String::new();
+        stream.read_to_string(&mut told)?;
+        let (_, number) = told.rsplit_once("\r\n\r\n").ok_or("the server told no number of connections")?;
+        Ok(number.trim().parse()?)
+    }
 }
 
 impl Drop for Server {
@@ -68,20 +105,18 @@ impl Said {
         self.user_s + self.sys_s
     }
 
-    pub(crate) fn wall_s(&self) -> f64 {
-        self.wall_s
-    }
-
-    pub(crate) fn peak_kb(&self) -> u64 {
-        self.maxrss_kb
+    pub(crate) fn peak_mib(&self) -> f64 {
+        self.maxrss_kb as f64 / 1_024.0
     }
 }
 
 /// Runs a client and returns what it said.
 pub(crate) fn client(server: &Server, order: Order<'_>) -> Result<Said, Fault> {
+    let before = server.accepted()?;
     let output = finish(Command::new(std::env::current_exe()?), server, order)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
-    let said: Said = serde_json::from_str(stdout.lines().last().unwrap_or_default())?;
+    let mut said: Said = serde_json::from_str(stdout.lines().last().unwrap_or_default())?;
+    said.connections = server.accepted()? - before;
     if said.ok { Ok(said) } else { Err(format!("{} ended before its last step", order.form).into()) }
 }
 
@@ -94,22 +129,38 @@ pub(crate) fn instructions(server: &Server, order: Order<'_>) -> Result<u64, Fau
     collected(&told).ok_or_else(|| format!("valgrind counted nothing; it said: {told}").into())
 }
 
-/// Whether instructions can be counted here.
+/// Whether instructions can be counted here: valgrind is there and starts programs.
 pub(crate) fn has_valgrind() -> bool {
-    let version =
-        Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    version.is_ok_and(|status| status.success())
+    let mut trial = Command::new("valgrind");
+    trial
+        .args(["--tool=none", "-q", "true"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    trial.status().is_ok_and(|status| status.success())
 }
 
-fn finish(mut command: Command, server: &Server, order: Order<'_>) -> Result<std::process::Output, Fault> {
+/// Runs the client that is an example of the crates, and forgets what it said.
+pub(crate) fn example(program: &Path, server: &Server, order: Order<'_>) -> Result<(), Fault> {
+    ran(Command::new(program), server, order).map(drop)
+}
+
+fn finish(mut command: Command, server: &Server, order: Order<'_>) -> Result<Output, Fault> {
+    command.args(["client", order.form]);
+    ran(command, server, order)
+}
+
+fn ran(mut command: Command, server: &Server, order: Order<'_>) -> Result<Output, Fault> {
     // The server counts steps by the name of the run, so that no two may share one.
     static RUN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
     let run = RUN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    command.args(["client", order.form, &server.url]);
-    command.args([order.steps.to_string(), order.sessions.to_string()]);
-    command.env("BENCH_RUN", format!("r{run}")).env("BENCH_VERIFY", if order.verify { "1" } else { "0" });
-    for name in ["BENCH_STEPCPU", "BENCH_RT", "BENCH_NOTEXT"] {
+    command.arg(&server.url).args([order.steps.to_string(), order.sessions.to_string()]);
+    command.env("BENCH_RUN", format!("r{run}"));
+    for (name, look) in SETTINGS {
         command.env_remove(name);
+        if look == Some(order.look) {
+            command.env(name, "1");
+        }
     }
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
@@ -118,6 +169,16 @@ fn finish(mut command: Command, server: &Server, order: Order<'_>) -> Result<std
     let told = String::from_utf8_lossy(&output.stderr);
     Err(format!("{} over {} steps failed: {}", order.form, order.steps, told.trim()).into())
 }
+
+/// What a client reads from its environment; none of it is inherited.
+const SETTINGS: [(&str, Option<Look>); 6] = [
+    ("BENCH_VERIFY", Some(Look::Bodies)),
+    ("BENCH_STEPCPU", Some(Look::Cpu)),
+    ("BENCH_STEPIO", Some(Look::Written)),
+    ("BENCH_KEEP", Some(Look::Memory)),
+    ("BENCH_RT", None),
+    ("BENCH_NOTEXT", None),
+];
 
 /// The number behind `Collected :`, the closing line of callgrind.
 fn collected(told: &str) -> Option<u64> {

@@ -11,16 +11,23 @@
 
 #[path = "../../../crates/agent/examples/bench/mod.rs"]
 mod bench;
+mod benches;
+mod builds;
 mod child;
 mod counting;
+mod divan;
+mod figures;
 mod floor;
 mod forms;
-mod judge;
 mod machine;
 mod mock;
 mod options;
-mod plan;
-mod table;
+mod page;
+mod peers;
+mod sessions;
+mod sse;
+mod step;
+mod store;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,7 +40,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["mock"] => mock::run(),
         ["client", form, rest @ ..] => forms::run(form, rest),
-        _ => Options::parse(&words).and_then(|options| plan::run(&options, &mut std::io::stdout())),
+        _ => Options::parse(&words).and_then(|options| benches::run(&options, &mut std::io::stdout())),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -61,5 +61,6 @@ async fn session(agent: Agent, job: Arc<Job>, number: usize) -> Result<Outcome, 
         return Err(format!("session {number} ended as {:?}: {:?}", end.reason, end.error).into());
     }
     outcome.last = end.text.len();
+    outcome.kept = Some(Box::new(session));
     Ok(outcome)
 }

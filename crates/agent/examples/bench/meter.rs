@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::Ticks;
+
 /// Seconds of processor time.
 pub(super) struct Cpu {
     pub(super) user: f64,
@@ -22,27 +24,38 @@ pub(super) fn peak_kb() -> u64 {
     peak.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// From now on [`tick`] notes the processor time.
-pub(super) fn note_ticks(steps: usize) {
-    TICKS.get_or_init(|| Mutex::new(Vec::with_capacity(steps)));
-}
-
-/// Notes the processor time, if that was asked for.
-pub(super) fn tick() {
-    if let Some(ticks) = TICKS.get() {
-        ticks.lock().unwrap_or_else(PoisonError::into_inner).push(cpu_seconds() * 1e6);
+/// From now on [`tick`] notes this.
+pub(super) fn note(what: Ticks, steps: usize) {
+    if what != Ticks::Nothing {
+        NOTES.get_or_init(|| (what, Mutex::new(Vec::with_capacity(steps))));
     }
 }
 
-/// Microseconds of processor time at each tick.
-pub(super) fn ticks() -> Vec<f64> {
-    TICKS.get().map_or_else(Vec::new, |ticks| ticks.lock().unwrap_or_else(PoisonError::into_inner).clone())
+/// Notes what was asked for, if anything was.
+pub(super) fn tick() {
+    if let Some((what, noted)) = NOTES.get() {
+        let now = if *what == Ticks::Written { written_bytes() } else { cpu_seconds() * 1e6 };
+        noted.lock().unwrap_or_else(PoisonError::into_inner).push(now);
+    }
 }
 
-static TICKS: OnceLock<Mutex<Vec<f64>>> = OnceLock::new();
+/// What was noted at each tick, if it was this.
+pub(super) fn ticks(what: Ticks) -> Vec<f64> {
+    let notes = NOTES.get().filter(|(noted, _)| *noted == what);
+    notes.map_or_else(Vec::new, |(_, noted)| noted.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}
+
+static NOTES: OnceLock<(Ticks, Mutex<Vec<f64>>)> = OnceLock::new();
 
 fn cpu_seconds() -> f64 {
     cpu_time::ProcessTime::now().as_duration().as_secs_f64()
+}
+
+/// Bytes that this process sent on their way to the disk; 0 where the system does not tell, or files lie in memory.
+fn written_bytes() -> f64 {
+    let io = proc_file("io");
+    let written = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+    written.and_then(|value| value.trim().parse().ok()).unwrap_or(0.0)
 }
 
 /// Field 15 of `stat`, in hundredths of a second; the name in field 2 may hold spaces.

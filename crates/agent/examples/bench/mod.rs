@@ -4,6 +4,7 @@ mod facade;
 mod meter;
 mod parts;
 
+use std::any::Any;
 use std::error::Error;
 use std::future::Future;
 use std::path::PathBuf;
@@ -36,7 +37,21 @@ pub(crate) struct Job {
     verify: bool,
     without_text: bool,
     many_threads: bool,
-    step_cpu: bool,
+    ticks: Ticks,
+    /// Whether sessions that are done stay until all are.
+    keep: bool,
+    /// Bytes that are allocated now, where someone counts them.
+    pub(crate) live: fn() -> u64,
+}
+
+/// What is noted each time the tool is called, when there is one session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ticks {
+    Nothing,
+    /// Processor time.
+    Cpu,
+    /// Bytes on their way to the disk.
+    Written,
 }
 
 /// What came of one session.
@@ -47,6 +62,10 @@ pub(crate) struct Outcome {
     pub(crate) heard: usize,
     /// Bytes of the last answer.
     pub(crate) last: usize,
+    /// The session itself, which could go on.
+    pub(crate) kept: Option<Box<dyn Any + Send>>,
+    /// Seconds until it was done.
+    done_s: f64,
 }
 
 /// The closing line.
@@ -65,7 +84,14 @@ pub(crate) struct Measured {
     maxrss_kb: u64,
     rss0_kb: u64,
     rt: &'static str,
+    /// At each call of the tool: microseconds of processor time.
     step_cpu_us: Vec<f64>,
+    /// At each call of the tool: bytes on their way to the disk.
+    step_written: Vec<f64>,
+    /// Seconds until the first, the middle and the last session was done.
+    done_s: [f64; 3],
+    /// Bytes more than before, once all sessions are done and those that are kept wait for more.
+    kept_bytes: u64,
 }
 
 impl Job {
@@ -88,7 +114,13 @@ impl Job {
             verify: is_set("BENCH_VERIFY"),
             without_text: env("BENCH_NOTEXT").is_some(),
             many_threads: env("BENCH_RT").is_some_and(|value| value == "multi"),
-            step_cpu: is_set("BENCH_STEPCPU") && sessions == 1,
+            ticks: match (sessions, is_set("BENCH_STEPCPU"), is_set("BENCH_STEPIO")) {
+                (1, true, _) => Ticks::Cpu,
+                (1, false, true) => Ticks::Written,
+                _ => Ticks::Nothing,
+            },
+            keep: is_set("BENCH_KEEP"),
+            live: || 0,
         })
     }
 
@@ -128,40 +160,66 @@ where
         false => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = runtime.enable_all().build()?;
-    if job.step_cpu {
-        meter::note_ticks(job.steps);
-    }
-    let (before, peak_before) = (meter::cpu(), meter::peak_kb());
+    meter::note(job.ticks, job.steps);
+    let (before, peak_before, live_before) = (meter::cpu(), meter::peak_kb(), (job.live)());
     #[expect(clippy::disallowed_methods, reason = "a benchmark owns a clock")]
     let start = Instant::now();
-    let total = runtime.block_on(async {
-        let running: Vec<_> = (0..job.sessions).map(|number| tokio::spawn(session(number))).collect();
-        let mut total = Outcome::default();
-        for one in running {
-            let one = one.await??;
-            total.calls += one.calls;
-            total.heard += one.heard;
-            total.last += one.last;
-        }
-        Ok::<_, Fault>(total)
-    })?;
+    let done = runtime.block_on(all(start, job, session))?;
     let (wall, after) = (start.elapsed(), meter::cpu());
+    let kept_bytes = (job.live)().saturating_sub(live_before);
+    let sum = |count: fn(&Outcome) -> usize| done.iter().map(count).sum::<usize>();
+    let tool_calls = sum(|one| one.calls);
     Ok(Measured {
         client,
         n: job.steps,
         sessions: job.sessions,
-        ok: total.calls == (job.steps - 1) * job.sessions,
-        tool_calls: total.calls,
-        final_len: total.last,
-        delta_len: total.heard,
+        ok: tool_calls == (job.steps - 1) * job.sessions,
+        tool_calls,
+        final_len: sum(|one| one.last),
+        delta_len: sum(|one| one.heard),
         wall_s: wall.as_secs_f64(),
         user_s: after.user - before.user,
         sys_s: after.system - before.system,
         maxrss_kb: meter::peak_kb(),
         rss0_kb: peak_before,
         rt: if job.many_threads { "multi" } else { "current" },
-        step_cpu_us: meter::ticks(),
+        step_cpu_us: meter::ticks(Ticks::Cpu),
+        step_written: meter::ticks(Ticks::Written),
+        done_s: spread(&done),
+        kept_bytes,
     })
+}
+
+/// Starts all sessions at once and waits for each.
+async fn all<S, R>(start: Instant, job: &Job, session: S) -> Result<Vec<Outcome>, Fault>
+where
+    S: Fn(usize) -> R,
+    R: Future<Output = Result<Outcome, Fault>> + Send + 'static,
+{
+    let keep = job.keep;
+    let one = |number| {
+        let running = session(number);
+        tokio::spawn(async move {
+            let mut outcome = running.await?;
+            outcome.done_s = start.elapsed().as_secs_f64();
+            outcome.kept = outcome.kept.filter(|_| keep);
+            Ok::<_, Fault>(outcome)
+        })
+    };
+    let running: Vec<_> = (0..job.sessions).map(one).collect();
+    let mut done = Vec::with_capacity(running.len());
+    for one in running {
+        done.push(one.await??);
+    }
+    Ok(done)
+}
+
+/// When the first, the middle and the last was done.
+fn spread(done: &[Outcome]) -> [f64; 3] {
+    let mut times: Vec<f64> = done.iter().map(|one| one.done_s).collect();
+    times.sort_by(f64::total_cmp);
+    let at = |index: usize| times.get(index).copied().unwrap_or(0.0);
+    [at(0), at(times.len() / 2), at(times.len().saturating_sub(1))]
 }
 
 /// The one tool: it says how often it was called only through the meter, and always answers the same.

@@ -73,7 +73,10 @@ async fn session(parts: Arc<Parts>, job: Arc<Job>, number: usize) -> Result<Outc
                 Report::Result(ToolResult { call: call.id.clone(), output: run(&call.input) })
             }
             Want::Park(kind) => return Err(format!("session {number} waits for someone: {kind:?}").into()),
-            Want::End(reason) if reason.is_success() => return Ok(outcome),
+            Want::End(reason) if reason.is_success() => {
+                outcome.kept = Some(Box::new((history, encoder)));
+                return Ok(outcome);
+            }
             Want::End(reason) => return Err(format!("session {number} ended as {reason:?}").into()),
         };
         if let Some(step) = turn.handle(&stop, report)? {

@@ -51,6 +51,7 @@ async fn session(
         outcome.heard += heard.text.len();
         let Some(call) = heard.call.take() else {
             outcome.last = heard.text.len();
+            outcome.kept = Some(Box::new(remembered));
             return Ok(outcome);
         };
         outcome.calls += 1;

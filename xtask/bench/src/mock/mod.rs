@@ -6,7 +6,7 @@ mod answer;
 mod marker;
 mod verify;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -39,34 +39,43 @@ pub(crate) fn run() -> Result<(), Fault> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         writeln!(std::io::stdout(), "http://{}", listener.local_addr()?)?;
         std::io::stdout().flush()?;
-        let runs = Rc::new(RefCell::new(Runs::new()));
+        let seen = Rc::new(Seen::default());
         loop {
             let (stream, _) = listener.accept().await?;
-            tokio::task::spawn_local(connection(stream, Rc::clone(&runs)));
+            seen.accepted.set(seen.accepted.get() + 1);
+            tokio::task::spawn_local(connection(stream, Rc::clone(&seen)));
         }
     })
 }
 
-/// How many requests each session of each run has sent.
-type Runs = BTreeMap<(String, usize), usize>;
+/// What the server was asked so far.
+#[derive(Default)]
+struct Seen {
+    /// How many requests each session of each run has sent.
+    runs: RefCell<BTreeMap<(String, usize), usize>>,
+    /// Connections, without those that asked for this number.
+    accepted: Cell<u64>,
+}
 
-async fn connection(stream: TcpStream, runs: Rc<RefCell<Runs>>) {
+async fn connection(stream: TcpStream, seen: Rc<Seen>) {
     // Without it small events may wait for each other; the answer is right either way.
     let _hint = stream.set_nodelay(true);
-    let service = service_fn(|request| respond(request, Rc::clone(&runs)));
+    let service = service_fn(|request| respond(request, Rc::clone(&seen)));
     // A connection ends with an error when its client goes away, which is how all of them end.
     let _ended = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    runs: Rc<RefCell<Runs>>,
-) -> Result<Response<Events>, hyper::Error> {
+async fn respond(request: Request<Incoming>, seen: Rc<Seen>) -> Result<Response<Events>, hyper::Error> {
+    if request.uri().path() == ACCEPTED {
+        seen.accepted.set(seen.accepted.get().saturating_sub(1));
+        let told = Bytes::from(seen.accepted.get().to_string());
+        return Ok(response(StatusCode::OK, "text/plain", [told].into()));
+    }
     let is_messages = request.uri().path() == "/v1/messages";
     let body = request.into_body().collect().await?.to_bytes();
     let answered = match marker::find(&body) {
         Some(found) if is_messages => {
-            let step = next_step(&runs, &found);
+            let step = next_step(&seen, &found);
             let checked = if found.verify { verify::check(&body, step) } else { Ok(()) };
             checked.map(|()| answer::events(step, step < found.steps))
         }
@@ -78,8 +87,8 @@ async fn respond(
     })
 }
 
-fn next_step(runs: &RefCell<Runs>, found: &marker::Marker) -> usize {
-    let mut runs = runs.borrow_mut();
+fn next_step(seen: &Seen, found: &marker::Marker) -> usize {
+    let mut runs = seen.runs.borrow_mut();
     let step = runs.entry((found.run.clone(), found.session)).or_default();
     *step += 1;
     *step
@@ -96,6 +105,9 @@ fn response(status: StatusCode, kind: &'static str, events: VecDeque<Bytes>) -> 
     response.headers_mut().insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
     response
 }
+
+/// Where the number of connections so far is told.
+pub(crate) const ACCEPTED: &str = "/accepted";
 
 /// A body of chunks that are all ready.
 struct Events(VecDeque<Bytes>);

@@ -1,10 +1,10 @@
 //! The limits of a step, and whether a measurement keeps them.
 
 /// Something counted over runs of three lengths, as it was at their ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// Totals of runs of [`LENGTHS`] steps.
-    pub(crate) totals: [u64; 3],
+    pub(crate) totals: Vec<u64>,
 }
 
 /// What a step costs, early and late.
@@ -17,7 +17,7 @@ pub(crate) struct PerStep {
 }
 
 /// The counts of one client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) allocations: Counted,
     /// `None` where they were not to be counted, or could not be.
@@ -26,7 +26,7 @@ pub(crate) struct Counts {
 
 impl Counted {
     /// A step's share, in which what a run costs once has gone.
-    pub(crate) fn per_step(self) -> PerStep {
+    pub(crate) fn per_step(&self) -> PerStep {
         let share = |from: usize, to: usize| {
             let (Some(first), Some(last)) = (self.totals.get(from), self.totals.get(to)) else { return 0.0 };
             let steps = LENGTHS.get(to).zip(LENGTHS.get(from)).map_or(1, |(to, from)| to - from);
@@ -38,14 +38,14 @@ impl Counted {
 
 /// Every limit that is broken, in words; nothing when all are kept.
 pub(crate) fn broken(counts: &Counts) -> Vec<String> {
-    let mut found = judge("allocations", counts.allocations, MOST_ALLOCATIONS);
-    if let Some(instructions) = counts.instructions {
+    let mut found = judge("allocations", &counts.allocations, MOST_ALLOCATIONS);
+    if let Some(instructions) = &counts.instructions {
         found.extend(judge("instructions", instructions, MOST_INSTRUCTIONS));
     }
     found
 }
 
-fn judge(what: &str, counted: Counted, most: f64) -> Vec<String> {
+fn judge(what: &str, counted: &Counted, most: f64) -> Vec<String> {
     let PerStep { early, late } = counted.per_step();
     if early <= 0.0 || late <= 0.0 {
         return vec![format!("no {what} were counted: a step without any was not measured")];
@@ -76,7 +76,7 @@ mod tests {
     /// Totals of a client that costs so much a step, early and late.
     fn counted(early: u64, late: u64) -> Counted {
         let at_110 = 5_000_000 + 110 * early;
-        Counted { totals: [at_110, at_110 + 90 * early, at_110 + 90 * early + 200 * late] }
+        Counted { totals: vec![at_110, at_110 + 90 * early, at_110 + 90 * early + 200 * late] }
     }
 
     #[track_caller]
@@ -112,7 +112,7 @@ mod tests {
         check((0, 0), None, &["no allocations were counted"]);
         check((200, 0), None, &["no allocations were counted"]);
         check((200, 200), Some((0, 0)), &["no instructions were counted"]);
-        let falling = Counted { totals: [900, 400, 100] };
-        assert!(!judge("allocations", falling, 300.0).is_empty());
+        let falling = Counted { totals: vec![900, 400, 100] };
+        assert!(!judge("allocations", &falling, 300.0).is_empty());
     }
 }
