@@ -21,7 +21,10 @@ pub struct Lease {
     /// Invariant: grows with every lease of the session, so that an older one is known to be lost.
     epoch: u64,
     /// Gives the session back when it is dropped.
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "held for its drop; only SQLite looks into it"))]
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "held for its drop; only SQLite looks into it")
+    )]
     guard: Box<dyn Any + Send + Sync>,
 }
 
