@@ -94,10 +94,11 @@ pub mod prepare {
         Text, TokenCounter, ToolCard, ToolChoice,
     };
     pub use agent_prepare::{
-        Answer, Ask, AskFailure, Cascade, Cause, Clear, CompactCx, Compacted, Compacting, Context,
-        ContextState, Level, Move, Need, Notes, Overrides, Pipeline, PrepareError, Prepared, Preparing,
-        Shrink, Stage, StageCx, StepCx, Summarise, Synthesised, Thresholds, Tier, TierCx, TierVerdict,
-        Verdict, Way,
+        ActiveReminders, ActiveTools, Answer, Ask, AskFailure, Cascade, Cause, Choose, Clear, ClearToolUses,
+        CompactCx, Compacted, Compacting, Context, ContextState, DIRECTIVE, FnStage, ForceWhileTodos, Level,
+        Move, Narrow, Need, Notes, Overrides, Pipeline, PrepareError, Prepared, Preparing, Reminders, Scene,
+        ServerCompaction, ServerEdits, Shrink, Stage, StageCx, StepCx, Summarise, SwitchModel, Synthesised,
+        Thresholds, Tier, TierCx, TierVerdict, Verdict, Way, stage_fn,
     };
 }
 
@@ -128,4 +129,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/wire.md")]
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 #[doc = include_str!("../../../docs/guides/prompts.md")]
+#[doc = include_str!("../../../docs/guides/prepare.md")]
 struct ReadmeDoctests;
