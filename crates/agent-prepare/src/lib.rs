@@ -3,11 +3,18 @@
 //! Depend on this crate to write a stage or a tier of compaction of your own, or to run the pipeline in a driver of your
 //! own: everything here is synchronous and does no I/O.
 //!
-//! **This crate knows** the [`Pipeline`] and its stages (reminders, narrowing, forcing, model switch), the thresholds
-//! of a context window, and compaction as one [`Cascade`] of tiers from cheap to dear.
+//! **This crate knows** the [`Pipeline`] and its stages (reminders, narrowing, choosing and forcing a tool, model switch,
+//! edits on the provider's side), the [`Thresholds`] of a context window, and compaction as one [`Cascade`] of tiers from
+//! cheap to dear. A [`Scene`] tries stages without a driver.
 //!
 //! **It never knows** how a model is called: who needs words from one returns an [`Ask`] and is called again with the
 //! [`Answer`].
+//!
+//! Only a [`Tier`] can rewrite what was said: a stage adds words for one step ([`Overrides::ephemeral`]) or notes that stay
+//! ([`Overrides::append`]).
+//!
+//! A driver runs the two as machines: [`Compacting`] until it is settled or blocked, with each boundary appended between two
+//! [`Move`]s, and then [`Preparing`] until the step is [`Prepared`].
 //!
 //! A stage is a type with one function. It returns what it changes, and what it does not name stays as it is:
 //!

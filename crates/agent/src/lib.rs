@@ -129,4 +129,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/wire.md")]
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 #[doc = include_str!("../../../docs/guides/prompts.md")]
+#[doc = include_str!("../../../docs/guides/prepare.md")]
 struct ReadmeDoctests;

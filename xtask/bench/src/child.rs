@@ -122,11 +122,38 @@ pub(crate) fn client(server: &Server, order: Order<'_>) -> Result<Said, Fault> {
 
 /// Instructions of a whole client process, start and end included.
 pub(crate) fn instructions(server: &Server, order: Order<'_>) -> Result<u64, Fault> {
+    counted(&finish(counter()?, server, order)?)
+}
+
+/// Instructions of this program with these words, which needs no server.
+pub(crate) fn instructions_of(words: impl Iterator<Item = String>) -> Result<u64, Fault> {
+    counted(&alone(counter()?, words)?)
+}
+
+/// What this program says with these words.
+pub(crate) fn said(words: impl Iterator<Item = String>) -> Result<String, Fault> {
+    let output = alone(Command::new(std::env::current_exe()?), words)?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// This program under valgrind.
+fn counter() -> Result<Command, Fault> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(std::env::current_exe()?);
-    let output = finish(command, server, order)?;
+    Ok(command)
+}
+
+fn counted(output: &Output) -> Result<u64, Fault> {
     let told = String::from_utf8_lossy(&output.stderr);
     collected(&told).ok_or_else(|| format!("valgrind counted nothing; it said: {told}").into())
+}
+
+fn alone(mut command: Command, words: impl Iterator<Item = String>) -> Result<Output, Fault> {
+    let output = command.args(words).stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
 }
 
 /// Whether instructions can be counted here: valgrind is there and starts programs.

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask bench` runs this program in release. It starts itself again for each part of a measurement: once as
 //! the model's server (`mock`), and for each client and length of a run as that client (`client FORM …`), so that
-//! neither counts what the other does.
+//! neither counts what the other does. Preparing needs no server (`prepare KIND MESSAGES STEPS`).
 
 #![expect(
     clippy::disallowed_methods,
@@ -24,6 +24,9 @@ mod mock;
 mod options;
 mod page;
 mod peers;
+mod prepare;
+#[path = "../../../crates/agent-prepare/benches/session/mod.rs"]
+mod prepared_session;
 mod sessions;
 mod sse;
 mod step;
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["mock"] => mock::run(),
         ["client", form, rest @ ..] => forms::run(form, rest),
+        ["prepare", kind, messages, steps] => prepare::run([kind, messages, steps]),
         _ => Options::parse(&words).and_then(|options| benches::run(&options, &mut std::io::stdout())),
     };
     match result {

@@ -145,6 +145,6 @@ pub(crate) fn turns(
 }
 
 /// A gate that was held open is said so.
-const WITHOUT_VALGRIND: &str = "\
+pub(crate) const WITHOUT_VALGRIND: &str = "\
 **Instructions were not measured**: valgrind is missing here, or does not start programs. Install it
 (`apt-get install valgrind`) and measure again; allocations alone were held to their limit.";
