@@ -2,9 +2,9 @@
 
 use agent_core::{
     Accountant, AssistantPart, CallId, Cancel, CompactionState, Encoder, Entry, EntryId, History,
-    LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream, Outgoing, RawJson, Response,
-    Rewrite, Slots, StepNo, StepRecord, Text, Todo, TodoStatus, ToolCall, ToolCard, ToolChoice, ToolInput,
-    ToolOutput, ToolResult, UserMessage,
+    LanguageModel, ModelError, ModelErrorKind, ModelProfile, ModelStream, Outgoing, RawJson, RequestSettings,
+    Response, Rewrite, Slots, StepNo, StepRecord, Text, Todo, TodoStatus, ToolCall, ToolCard, ToolChoice,
+    ToolInput, ToolOutput, ToolResult, UserMessage,
 };
 use agent_prepare::{
     ActiveReminders, ActiveTools, Cause, Choose, ClearToolUses, CompactCx, Context, ForceWhileTodos, Move,
@@ -45,6 +45,7 @@ pub(crate) struct Session {
     tools: Vec<ToolCard>,
     slots: Slots,
     context: Context,
+    settings: RequestSettings,
     cancel: Cancel,
     history: History,
     accountant: Accountant,
@@ -73,6 +74,7 @@ impl Session {
             tools: TOOLS.iter().map(|name| card(name)).collect::<Result<_, _>>()?,
             slots: Slots { todos: vec![todo], ..Slots::default() },
             context,
+            settings: RequestSettings::default(),
             cancel: Cancel::new(),
             history: History::new(),
             accountant: Accountant::default(),
@@ -130,6 +132,7 @@ impl Session {
             tools: &self.tools,
             slots: &self.slots,
             context: &self.context,
+            settings: &self.settings,
             tokens: self.pipeline.cascade().measure(&self.accountant, &self.model),
             cancel: &self.cancel,
         }
