@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered, Rewrite,
-    SystemBlock, ToolCard, ToolOutput, Trim, UserPart, floor_boundary,
+    SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, floor_boundary,
 };
 
 /// Counts the tokens of text. A tokenizer of the model's own, or [`BytesPerToken`].
@@ -114,6 +114,7 @@ impl Accountant {
             self.base = Base::Estimated(self.sum(history.view().settled()), Some(EntryId::at(at)));
             self.since = 0;
         } else if seen > 0 {
+            // The request may have held more than is taken in so far: then nothing is new.
             let new = self.entries.get(known.max(seen)..).unwrap_or_default();
             self.since = new.iter().fold(self.since, |sum, tokens| sum.saturating_add(*tokens));
         } else if let Some(added) = history.view().added(known) {
@@ -139,20 +140,19 @@ impl Accountant {
             return;
         }
         self.base = Base::Reported(input_tokens, entries);
+        // Nothing, while the request held more than is taken in so far.
         self.since = self.entries.get(entries..).unwrap_or_default().iter().sum();
         self.words = 0;
     }
 
     /// Takes in the history of a session that was stored, with what its steps say was reported: the count is the one
-    /// of the process that stored it.
-    pub fn resume(&mut self, history: &History) {
+    /// of the process that stored it. `size` is the input of the request that a step's usage is of; 0 when not said.
+    pub fn resume(&mut self, history: &History, size: impl Fn(&Usage) -> u64) {
         self.follow(history);
         let steps = history.entries().iter().enumerate().rev();
         let steps = steps.take_while(|(_, entry)| !matches!(entry, Entry::Boundary(_)));
         let reported = steps.filter_map(|(position, entry)| match entry {
-            Entry::Step(step) => {
-                Some((step.usage().total_input(), position)).filter(|(tokens, _)| *tokens > 0)
-            }
+            Entry::Step(step) => Some((size(step.usage()), position)).filter(|(tokens, _)| *tokens > 0),
             Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
         });
         if let Some((tokens, position)) = reported.into_iter().next() {

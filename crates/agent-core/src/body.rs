@@ -102,6 +102,7 @@ impl Body {
         }
         let open = range.start.max(shared.sealed_len)..range.end;
         if !open.is_empty() {
+            // Ranges come from `start`, which ends where the bytes do: there is always such a part.
             let part = open.start - shared.sealed_len..open.end - shared.sealed_len;
             self.push(Bytes::copy_from_slice(shared.open.get(part).unwrap_or_default()));
         }

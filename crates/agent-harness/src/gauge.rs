@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent_core::{Accountant, Entry, History, SessionId, SessionMeta, Usage};
+use agent_core::{Accountant, History, SessionId, SessionMeta, Usage};
 use agent_prepare::ContextState;
 use serde::Deserialize;
 
@@ -48,14 +48,7 @@ impl Gauge {
 pub(crate) fn counted(config: &HarnessConfig, meta: &SessionMeta, history: &History) -> Accountant {
     let mut accountant = Accountant::new(config.counter.clone());
     accountant.set_fixed(&meta.system, &meta.tools);
-    accountant.follow(history);
-    let reported = history.entries().iter().enumerate().rev().find_map(|(at, entry)| match entry {
-        Entry::Step(step) => Some((size(step.usage()), at)).filter(|(tokens, _)| *tokens > 0),
-        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-    });
-    if let Some((tokens, entries)) = reported {
-        accountant.report(tokens, entries);
-    }
+    accountant.resume(history, size);
     accountant
 }
 
@@ -84,6 +77,7 @@ pub(crate) fn size(usage: &Usage) -> u64 {
 
 /// Input of the call that answered, when others were counted with it.
 fn answering(usage: &Usage) -> Option<u64> {
+    // The provider's own object may have any form: one without such calls is what the components say.
     let counted: Counted = usage.raw.as_ref()?.to().ok()?;
     let last = counted.iterations.iter().rev().find(|call| call.kind == "message")?;
     let parts = [last.input_tokens, last.cache_read_input_tokens, last.cache_creation_input_tokens];

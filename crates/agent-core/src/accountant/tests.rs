@@ -128,7 +128,7 @@ fn a_compaction_does_not_fire_again_on_what_was_said_before_it() {
     assert_eq!(accountant.used(), promised - GO_ON + 100);
     assert!((11_000..13_000).contains(&accountant.used()), "{}", accountant.used());
     let mut resumed = Accountant::default();
-    resumed.resume(&log);
+    resumed.resume(&log, Usage::total_input);
     assert_eq!(resumed.used(), accountant.used(), "nor after a restart");
 }
 
@@ -270,7 +270,7 @@ proptest! {
             told_first.report(reported, log.len() - 1);
             told_first.follow(&log);
             let mut resumed = Accountant::default();
-            resumed.resume(&log);
+            resumed.resume(&log, Usage::total_input);
             prop_assert_eq!(running.used(), told_first.used(), "whatever comes first");
             prop_assert_eq!(running.used(), resumed.used());
             prop_assert_eq!(running.estimated(&log), resumed.estimated(&log));
