@@ -1,8 +1,8 @@
 //! What the standard tiers offer, over a scripted world.
 
 use agent_core::{
-    CompactionState, Entry, EntryId, ModelErrorKind, ModelProfile, Rewrite, SessionNotes, Text, Todo,
-    TodoStatus, ToolOutput,
+    CompactionState, Entry, EntryId, ModelErrorKind, ModelProfile, Note, NoteKind, Rewrite, SessionNotes,
+    Text, Todo, TodoStatus, ToolOutput,
 };
 
 use super::tests::harbour;
@@ -239,6 +239,23 @@ fn a_composed_summary() {
     let Way::Apart { words, .. } = &world.asked[1].way else { panic!("nothing is cached") };
     let start = "### Summary of what came before\n## Goals\nA right berth list.\n\n### ";
     assert!(words.as_str().starts_with(start), "{}", &words.as_str()[..200]);
+}
+
+#[test]
+fn only_what_is_put_back_is_left_out_of_a_question() {
+    let check = |kind: NoteKind, is_asked_about: bool| {
+        let mut world = World::new(32_768);
+        world.user("Count the boats.");
+        let text = Text::new("The tide is low.").unwrap();
+        world.push(Entry::Note(Note { kind, text }));
+        world.step(4_000);
+        world.look(Cause::Manual);
+        let Way::Apart { words, .. } = &world.asked[0].way else { panic!("nothing is cached") };
+        assert_eq!(words.as_str().contains("### Harness\nThe tide is low."), is_asked_about, "{kind:?}");
+    };
+    check(NoteKind::Reminder, true);
+    check(NoteKind::State, true);
+    check(NoteKind::PutBack, false);
 }
 
 #[test]
