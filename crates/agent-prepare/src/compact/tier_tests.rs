@@ -190,6 +190,41 @@ fn what_the_model_has_not_seen_is_kept_where_it_fits() {
 }
 
 #[test]
+fn the_first_and_the_last_request_are_kept_word_for_word() {
+    let check = |requests: &[&str], expect: &[(&str, &str)]| {
+        let mut world = World::new(100_000);
+        for (said, steps) in requests.iter().zip([1, 1, 14].iter().skip(3 - requests.len())) {
+            world.user(said);
+            (0..*steps).for_each(|_| world.step(4_000));
+        }
+        for compaction in 1..3 {
+            assert_eq!(world.look(Cause::Manual).written.len(), 1);
+            let parts = world.summary().split("\n</user_request>\n\n");
+            let held =
+                parts.filter_map(|part| part.split_once(":\n<user_request>\n")).map(|(label, words)| {
+                    let words = if words.contains(" bytes left out]\n") { "(cut)" } else { words };
+                    (label, words)
+                });
+            assert_eq!(held.collect::<Vec<_>>(), expect, "compaction {compaction}");
+            (0..2).for_each(|_| world.step(30_000));
+        }
+    };
+    let one = "The user's request, word for word";
+    let (first, last) = (
+        "The user's first request, word for word",
+        "The user's last request before what follows, word for word",
+    );
+    let huge = "and ".repeat(9_000);
+    check(&["Count the boats."], &[(one, "Count the boats.")]);
+    check(&[&huge], &[(one, "(cut)")]);
+    check(&["Count the boats.", "And ships?"], &[(first, "Count the boats."), (last, "And ships?")]);
+    check(&["Count the boats.", "And ships?", "Go on."], &[(first, "Count the boats."), (last, "Go on.")]);
+    check(&["Count the boats.", "And ships?", &huge], &[(first, "Count the boats."), (last, "(cut)")]);
+    check(&[&huge, "And ships?", "Go on."], &[(first, "(cut)"), (last, "Go on.")]);
+    check(&[&huge, "And ships?", &huge], &[(first, "(cut)"), (last, "(cut)")]);
+}
+
+#[test]
 fn a_composed_summary() {
     let mut world = World::new(32_768);
     world.user("Read the harbour log and mend the berth list.");
@@ -210,7 +245,7 @@ fn a_composed_summary() {
     world.script = |_, _| Ok(Text::new("<summary>\n## Goals\nA right berth list.\n</summary>").unwrap());
     assert_eq!(world.moves(Cause::Manual), "summary asks, summary writes, settled");
     insta::assert_snapshot!(world.summary(), @r#"
-    The user's last request before what follows, word for word:
+    The user's request, word for word:
     <user_request>
     Read the harbour log and mend the berth list.
     </user_request>
