@@ -5,7 +5,7 @@ use agent_core::{Entry, EntryId, History, ModelErrorKind, ModelProfile, Rendered
 use super::clip::fit;
 use super::compose::{answered, boundary, words_of};
 use super::price::{Sizes, on_prefix};
-use super::target::{Room, reach, unseen};
+use super::target::{Room, Scale, reach, unseen};
 use super::transcript::transcript;
 use super::{Cause, Tier, TierCx, TierVerdict};
 use crate::{Ask, AskFailure, Thresholds, Way};
@@ -74,18 +74,17 @@ fn window(cx: &TierCx<'_>, most: usize) -> Option<EntryId> {
     let most = most.max(unseen).min(shown.len().checked_sub(1)?);
     let room = Room::of(&cx.tokens.thresholds);
     let reserve = room.summary.saturating_add(super::put_back::tokens(&cx.of));
-    let fits = |keep: &usize| bare(cx, kept_from(*keep)).saturating_add(reserve) <= cx.target;
+    // The whole view is estimated once; each trial looks only at what it would keep.
+    let scale = Scale::of(cx.tokens.used, cx.of.accountant.estimated(history));
+    // Tokens with a summary of one word.
+    let bare = |from: EntryId| scale.apply(cx.of.accountant.would_be(history, &boundary(cx, "-", from)));
+    let fits = |keep: &usize| bare(kept_from(*keep)).saturating_add(reserve) <= cx.target;
     let mut sizes = (unseen.min(most)..=most).rev();
     // A message that is larger than the window itself stands in the summary, shortened.
     let keep = sizes.find(fits).or_else(|| Some(0).filter(fits))?;
     let chosen = kept_from(keep);
-    let is_worth_it = bare(cx, chosen).saturating_add(cx.tokens.used / 20) < cx.tokens.used;
+    let is_worth_it = bare(chosen).saturating_add(cx.tokens.used / 20) < cx.tokens.used;
     is_worth_it.then_some(chosen)
-}
-
-/// Tokens with a summary of one word.
-fn bare(cx: &TierCx<'_>, kept_from: EntryId) -> u64 {
-    cx.after(&boundary(cx, "-", kept_from))
 }
 
 /// The question, in the cheaper way.
