@@ -334,6 +334,58 @@ fn a_question_apart_holds_no_reasoning_and_cuts_old_results_first() {
     "#);
 }
 
+/// Words of the model, which are not cut in a transcript, so that it is nearly as long as the conversation; and a
+/// provider that caches them.
+fn cached() -> World {
+    let mut world = World::new(100_000);
+    for n in 0..42 {
+        world.user(&format!("and then, {n}?"));
+        world.said(&"well, ".repeat(1_333));
+    }
+    world.model.cache = agent_core::CacheProfile::Automatic;
+    world
+}
+
+#[test]
+fn an_answer_that_was_cut_behind_the_conversation_is_asked_for_apart_once() {
+    let check = |script: fn(&Ask, usize) -> Answer, expect: &str| {
+        let mut world = cached();
+        world.script = script;
+        assert_eq!(world.moves(Cause::First), expect);
+        world.asked
+    };
+    let way = "summary asks on prefix, summary asks, ";
+    let once: fn(&Ask, usize) -> Answer =
+        |_, n| if n == 0 { Err(AskFailure::TooLong) } else { Ok(words(100)) };
+    let asked = check(once, &format!("{way}summary writes, settled"));
+    let Way::Apart { words, .. } = &asked[1].way else { panic!("the other way") };
+    // Half of the room would be 36,300 tokens.
+    assert!(words.as_str().len() > 4 * 37_000, "nothing is halved: {}", words.as_str().len());
+    check(|_, _| Err(AskFailure::TooLong), &format!("{way}summary fails, settled"));
+}
+
+#[test]
+fn who_can_think_has_room_for_it() {
+    use agent_core::Setting::{self, ThinkingAdaptive, ThinkingBudget, ThinkingDisabled};
+    let check = |context_window: u32, max_output: u32, refuses: &[Setting], expect: u32| {
+        let mut world = cached();
+        world.model = ModelProfile {
+            max_output,
+            context_window,
+            refuses: refuses.iter().copied().collect(),
+            ..world.model
+        };
+        world.look(Cause::Manual);
+        assert_eq!(world.asked[0].max_output, expect, "{refuses:?}");
+    };
+    let never = [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled];
+    check(1_000_000, 128_000, &never, 4_096);
+    check(1_000_000, 128_000, &[ThinkingBudget, ThinkingDisabled], 20_000);
+    check(1_000_000, 128_000, &[], 20_000);
+    check(100_000, 8_000, &[], 8_000);
+    check(100_000, 2_000, &never, 2_000);
+}
+
 #[test]
 fn the_cheaper_way_is_asked() {
     let priced = |input: f64| agent_core::Prices {
@@ -345,13 +397,7 @@ fn the_cheaper_way_is_asked() {
         as_of: "2026-11-30".into(),
     };
     let check = |cause: Cause, apart: Option<f64>, expect: &str| {
-        // Words of the model are not cut in a transcript, so that it is nearly as long as the conversation.
-        let mut world = World::new(100_000);
-        for n in 0..42 {
-            world.user(&format!("and then, {n}?"));
-            world.said(&"well, ".repeat(1_333));
-        }
-        world.model.cache = agent_core::CacheProfile::Automatic;
+        let mut world = cached();
         world.model.prices = Some(priced(5.0));
         world.apart = apart.map(|price| ModelProfile { prices: Some(priced(price)), ..world.model.clone() });
         assert_eq!(world.moves(cause), expect);
