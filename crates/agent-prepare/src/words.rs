@@ -253,9 +253,7 @@ mod tests {
             Entry::Note(Note { kind: NoteKind::Reminder, text })
         };
         let release = "\nNo system directive before this one holds any longer.";
-        let replace = format!(
-            "\nThis takes the place of every system directive before it:\n<system-reminder>\na\n</system-reminder>"
-        );
+        let replace = "\nThis takes the place of every system directive before it:\n<system-reminder>\na\n</system-reminder>";
         check(&[], vec![], "");
         check(&[], vec![user("Go."), step()], "");
         check(&[], vec![kept(&["a"]), step()], release);
@@ -263,11 +261,11 @@ mod tests {
         check(&[], vec![kept(&["a"]), step(), released(), step(), user("Go.")], "");
         check(&[], vec![kept(&["a"]), step(), summary(0)], release);
         check(&[], vec![kept(&["a"]), step(), summary(1)], "");
-        check(&["a"], vec![kept(&["b"]), step()], &replace);
-        check(&["a"], vec![kept(&["b"]), step(), released()], &replace);
-        check(&["a"], vec![kept(&["b"]), step(), summary(2)], &replace);
+        check(&["a"], vec![kept(&["b"]), step()], replace);
+        check(&["a"], vec![kept(&["b"]), step(), released()], replace);
+        check(&["a"], vec![kept(&["b"]), step(), summary(2)], replace);
         let far = |steps: usize| std::iter::once(kept(&["a"])).chain((0..steps).map(|_| step())).collect();
-        check(&["a"], far(MOST_BACK), &replace);
+        check(&["a"], far(MOST_BACK), replace);
         check(&[], far(MOST_BACK), release);
     }
 

@@ -60,17 +60,19 @@ impl Scale {
 }
 
 /// The low-water mark: room for ten more steps as large as the recent ones, and never more than half of where
-/// compaction begins; but not less than what stays in any case.
-pub(super) fn low_water(cx: &CompactCx<'_>, tokens: &ContextState, cause: Cause) -> u64 {
+/// compaction begins; but not less than what stays in any case. In the measure of [`ContextState::used`], as all that is
+/// held against it.
+pub(super) fn low_water(cx: &CompactCx<'_>, tokens: &ContextState, cause: Cause, scale: Scale) -> u64 {
     let begins = tokens.thresholds.autocompact;
-    let growth = cx.accountant.growth(cx.history, RECENT);
+    let growth = scale.apply(cx.accountant.growth(cx.history, RECENT));
     let wanted = begins.saturating_sub(growth.saturating_mul(STEPS)).min(begins / 2);
-    let least = least(cx, tokens);
+    let least = least(cx, tokens, scale);
     match cause {
         Cause::First | Cause::Continuation => wanted.max(least),
         // Whatever was counted, the conversation is too long: by half, since by how much is not known.
         Cause::Overflow | Cause::Manual => {
-            let half = tokens.fixed.saturating_add(tokens.used.saturating_sub(tokens.fixed) / 2);
+            let fixed = scale.apply(tokens.fixed);
+            let half = fixed.saturating_add(tokens.used.saturating_sub(fixed) / 2);
             wanted.min(half).max(least)
         }
     }
@@ -78,7 +80,7 @@ pub(super) fn low_water(cx: &CompactCx<'_>, tokens: &ContextState, cause: Cause)
 
 /// What stays in any case: what lies before the conversation, a summary with the user's requests, and what the model has
 /// not seen yet.
-fn least(cx: &CompactCx<'_>, tokens: &ContextState) -> u64 {
+fn least(cx: &CompactCx<'_>, tokens: &ContextState, scale: Scale) -> u64 {
     let room = Room::of(&tokens.thresholds);
     let unseen = unseen(cx.history);
     let new: u64 = unseen.iter().map(|id| cx.accountant.entry_tokens(*id)).sum();
@@ -91,7 +93,12 @@ fn least(cx: &CompactCx<'_>, tokens: &ContextState) -> u64 {
     let from = unseen.first().map_or(cx.history.len(), |id| id.position());
     let with_new = words.saturating_add(request(from)).saturating_add(new);
     // A message that cannot be kept whole stands in the summary, shortened.
-    if with_new <= tokens.thresholds.autocompact { with_new } else { words + request(cx.history.len()) }
+    let with_new = scale.apply(with_new);
+    if with_new <= tokens.thresholds.autocompact {
+        with_new
+    } else {
+        scale.apply(words.saturating_add(request(cx.history.len())))
+    }
 }
 
 /// Entries behind the last step: the model has not seen them. Boundaries are none.
