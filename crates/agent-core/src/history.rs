@@ -60,8 +60,12 @@ pub enum NoteKind {
     Date,
     /// A push to go on.
     Nudge,
-    /// State put back after a compaction.
+    /// State of something outside the conversation, told when it changed, or what a system said in a conversation that
+    /// was begun elsewhere. Until [`Self::PutBack`] was there, state put back after a compaction was stored as this too.
     State,
+    /// State of the harness, put back behind a boundary from where it is kept. Behind the next boundary it is put back
+    /// anew, so that nothing reads it out of the conversation.
+    PutBack,
     /// A reminder that is meant until the user speaks again. It stays in the history; where the provider can
     /// ([`crate::ModelProfile::turn_scoped_system`]), the model does not see it after the next message of the user, and
     /// elsewhere it reads as any other note.
@@ -368,6 +372,22 @@ mod tests {
         check(&[user, &step("a", "b")], &[(1, Repair::Dropped(id("b"))), (1, Repair::Answered(id("a")))]);
         let renamed = Repair::Renamed { from: id("a"), to: id("a~2") };
         check(&[user, &step("a", "a"), &step("a", "a")], &[(2, renamed)]);
+    }
+
+    #[test]
+    fn kinds_of_notes_are_stored_by_name() {
+        let check = |kind: NoteKind, name: &str| {
+            let stored = format!(r#"{{"note":{{"kind":"{name}","text":"The tide is low."}}}}"#);
+            let note = Note { kind, text: Text::new("The tide is low.").unwrap() };
+            assert_eq!(serde_json::from_str::<Entry>(&stored).unwrap(), Entry::Note(note.clone()));
+            assert_eq!(serde_json::to_string(&Entry::Note(note)).unwrap(), stored);
+        };
+        check(NoteKind::Reminder, "reminder");
+        check(NoteKind::Date, "date");
+        check(NoteKind::Nudge, "nudge");
+        check(NoteKind::State, "state");
+        check(NoteKind::PutBack, "put_back");
+        check(NoteKind::TurnScoped, "turn_scoped");
     }
 
     #[test]

@@ -204,8 +204,9 @@ pub struct Overrides {
     /// the prefix that a provider cached is read all the same; they are no part of the next one.
     ///
     /// Where a model's thinking is bound to the words before it, taking words away again would make its provider refuse the
-    /// conversation. There the words of a step are appended as a note, unless the same words are the last ones that were
-    /// said since the user spoke; a step that is prepared twice says them once.
+    /// conversation. There the words of a step are appended as a note, unless the same words are the last ones that stand;
+    /// a step that is prepared twice says them once. Other words say that they take the place of all before them, and the
+    /// first step without words appends that none holds any longer.
     ///
     /// ```
     /// # use agent_core::{ModelProfile, NoteKind};

@@ -65,6 +65,8 @@ fn check(events: &str, expect: u64) -> (Accountant, History) {
 /// The line that introduces a summary, the summary itself, and words to go on.
 const SUMMARY: u64 = 19 + 20;
 const GO_ON: u64 = 3;
+/// The line between head and tail of a clipped result.
+const CLIP_NOTICE: u64 = 6;
 
 #[test]
 fn the_last_report_counts_and_what_came_since() {
@@ -202,6 +204,8 @@ fn output(kind: u8, size: usize) -> ToolOutput {
     };
     match kind {
         0 => ToolOutput::text(text()),
+        // Capped before, so that its middle has the handle of the whole.
+        4 => ToolOutput::text(format!("{}blob:{}{}", text(), "a1".repeat(32), text())),
         1 => ToolOutput::error(text()),
         2 => ToolOutput::Json(RawJson::parse(format!("\"{}\"", text())).unwrap()),
         _ => {
@@ -209,6 +213,28 @@ fn output(kind: u8, size: usize) -> ToolOutput {
             ToolOutput::Content(words.into_iter().chain([provider(), file()]).collect())
         }
     }
+}
+
+/// What a codec shows of an output that is clipped.
+fn rendered(output: &ToolOutput, clip: usize) -> Vec<ContentPart> {
+    let text = |words: String| ContentPart::Text(Text::new(words).unwrap());
+    let ToolOutput::Content(parts) = output else {
+        return vec![text(clipped(&output.plain(), Some(clip)).into_owned())];
+    };
+    let part = |part: &ContentPart| match part {
+        ContentPart::Text(words) => text(clipped(words.as_str(), Some(clip)).into_owned()),
+        ContentPart::File(file) => clipped_file(file, Some(clip)).map_or_else(|| part.clone(), text),
+        ContentPart::Provider(other) => clipped_part(other, Some(clip)).map_or_else(|| part.clone(), text),
+    };
+    parts.iter().map(part).collect()
+}
+
+/// A step with one call and this result.
+fn result(at: usize, output: ToolOutput) -> Entry {
+    let id = CallId::new(format!("c{at}")).unwrap();
+    let call = ToolCall { id: id.clone(), name: "look".into(), input: ToolInput::finished("{}"), data: None };
+    let said = Response::of(vec![AssistantPart::ToolCall(call)]);
+    Entry::Step(StepRecord::new(said, vec![ToolResult { call: id, output }]).unwrap())
 }
 
 /// What happens, a number for it, and what is reported of the request that it answers.
@@ -236,12 +262,24 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
 }
 
 proptest! {
+    /// A clearing costs what the model is shown: as much as if each result had been the words in its place.
     #[test]
-    fn clipping_never_adds(kind in 0_u8..4, size in 0_usize..400, clip in 0_usize..500) {
-        let accountant = Accountant::default();
-        let output = output(kind, size);
-        let (whole, clipped) = (accountant.output(&output, None), accountant.output(&output, Some(clip)));
-        prop_assert!(clipped <= whole, "{clipped} of {whole}");
+    fn what_is_clipped_costs_what_is_rendered(
+        outputs in prop::collection::vec((0_u8..5, 0_usize..400), 1..6),
+        keep_bytes in 0_usize..500,
+    ) {
+        let (mut whole, mut shown) = (History::new(), History::new());
+        for (at, (kind, size)) in outputs.into_iter().enumerate() {
+            let output = output(kind, size);
+            let words = rendered(&output, keep_bytes);
+            whole.push(result(at, output)).unwrap();
+            shown.push(result(at, ToolOutput::Content(words))).unwrap();
+        }
+        let results_to = EntryId::at(whole.len());
+        let mut accountant = Accountant::default();
+        accountant.follow(&shown);
+        let cleared = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false };
+        prop_assert_eq!(Accountant::default().would_be(&whole, &cleared), accountant.used());
     }
 
     /// Entry by entry, all at once, in a process that was started again: the count is one, and as long as nothing was

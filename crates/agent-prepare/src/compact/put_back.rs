@@ -31,7 +31,7 @@ fn state(slots: &Slots) -> Option<Note> {
         return None;
     }
     let words = format!("<system-reminder>\n{}\n</system-reminder>", lines.join("\n"));
-    Text::new(words).map(|text| Note { kind: NoteKind::State, text })
+    Text::new(words).map(|text| Note { kind: NoteKind::PutBack, text })
 }
 
 fn line(todo: &Todo) -> String {
@@ -72,7 +72,7 @@ mod tests {
         };
         let notes_of = notes(&summary(), &slots);
         assert_eq!(notes_of.len(), 1);
-        assert_eq!(notes_of[0].kind, NoteKind::State);
+        assert_eq!(notes_of[0].kind, NoteKind::PutBack);
         insta::assert_snapshot!(notes_of[0].text.as_str(), @r"
         <system-reminder>
         The todo list as it stands. What is done stays done.

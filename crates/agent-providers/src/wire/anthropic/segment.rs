@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use agent_core::{
     AssistantPart, AssistantText, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
     ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult,
-    Trim, UserPart,
+    Trim, UserPart, clipped, clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -14,8 +14,7 @@ use crate::names::wire_id;
 use crate::wire::base64::decoded_text;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound, write};
-use crate::wire::parts::{clipped_file, clipped_part};
-use crate::wire::words::{clipped, object_input};
+use crate::wire::words::object_input;
 
 /// Who speaks, or how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use agent_core::{
     AssistantPart, AssistantText, ContentPart, FilePart, FileSource, Message, ProviderData, Reasoning,
-    Rendered, Seal, StepRecord, ToolCall, ToolOutput, Trim, UserPart,
+    Rendered, Seal, StepRecord, ToolCall, ToolOutput, Trim, UserPart, clipped, clipped_file,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -12,8 +12,7 @@ use super::decode::METADATA;
 use super::part::is_signature;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound};
-use crate::wire::parts::clipped_file;
-use crate::wire::words::{clipped, label, object_input};
+use crate::wire::words::object_input;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -183,7 +182,7 @@ impl Renderer<'_, '_> {
         Some(clipped_file(file, clip).unwrap_or_else(|| match self.file(file) {
             Ok(json) => {
                 files.part(&json);
-                format!("[{}: it follows the results]", label(file))
+                format!("[{}: it follows the results]", file.label())
             }
             Err(words) => words,
         }))

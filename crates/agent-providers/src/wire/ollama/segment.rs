@@ -2,14 +2,14 @@
 
 use agent_core::{
     AssistantPart, ContentPart, FilePart, FileSource, Message, Rendered, StepRecord, ToolCall, ToolOutput,
-    Trim, UserMessage, UserPart,
+    Trim, UserMessage, UserPart, clipped, clipped_file,
 };
 use bytes::Bytes;
 
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted};
-use crate::wire::parts::{clipped_file, document_words};
-use crate::wire::words::{clipped, label, object_input};
+use crate::wire::parts::document_words;
+use crate::wire::words::object_input;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -135,7 +135,7 @@ impl Renderer<'_, '_> {
                     let before = content.images.len();
                     self.file(file, &mut content, clip);
                     if content.images.len() > before {
-                        content.words.push(format!("[{}: it follows the results]", label(file)));
+                        content.words.push(format!("[{}: it follows the results]", file.label()));
                     }
                 }
                 ContentPart::Provider(_) | _ => self.cx.no_form("tool_result.part"),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use agent_core::{
     AssistantPart, AssistantText, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered, Seal,
-    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
+    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart, clipped, clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -14,8 +14,7 @@ use super::ids::Ids;
 use super::quirks::{NoContent, Quirks, ReasoningBack};
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, replaced, sound};
-use crate::wire::parts::{clipped_file, clipped_part, document_words};
-use crate::wire::words::{clipped, label};
+use crate::wire::parts::document_words;
 
 /// Who speaks in an item of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,8 +252,8 @@ impl Renderer<'_, '_> {
         if moved.parts.iter().all(|part| part.text.is_some()) {
             return moved.parts.into_iter().for_each(|part| content.parts.push(part));
         }
-        content.text(&format!("[{}: shown in the next message]", label(file)));
-        shown.text(&format!("[{} of {}]", label(file), self.ids.wire(result.call.as_str())));
+        content.text(&format!("[{}: shown in the next message]", file.label()));
+        shown.text(&format!("[{} of {}]", file.label(), self.ids.wire(result.call.as_str())));
         shown.parts.append(&mut moved.parts);
     }
 

@@ -2,7 +2,8 @@
 
 use agent_core::{
     AssistantPart, CacheProfile, ContentPart, Message, ModelProfile, ProviderData, ProviderPart, RawJson,
-    Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult, Trim, UserPart,
+    Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult, Trim, UserPart, clipped,
+    clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -12,8 +13,7 @@ use super::shape::WireItem;
 use crate::names::wire_id_within;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, object, quoted, sound, write};
-use crate::wire::parts::{clipped_file, clipped_part};
-use crate::wire::words::{clipped, object_input};
+use crate::wire::words::object_input;
 
 /// Who an item is of; only the end of the list asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
