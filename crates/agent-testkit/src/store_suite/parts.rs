@@ -90,3 +90,12 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     turn_from: None,
     active: None,
 };
+
+/// Holds a call to the error that it must be refused with.
+macro_rules! refused {
+    ($call:expr, $error:pat $(if $guard:expr)?) => {
+        let answer = $call.await;
+        assert!(matches!(&answer, Err($error) $(if $guard)?), "{answer:?}");
+    };
+}
+pub(super) use refused;
