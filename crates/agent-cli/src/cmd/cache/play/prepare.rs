@@ -28,19 +28,19 @@ fn cascade(scenario: &Scenario) -> Cascade {
 fn add(pipeline: Pipeline, stage: StageSpec, models: &Models<'_>) -> Result<Pipeline, CliError> {
     Ok(match stage {
         StageSpec::Remind { words, when } => pipeline.then(Reminders::by(move |cx| {
-            if when.holds(cx.step.number()) { words.clone() } else { Vec::new() }
+            if when.holds(cx.of.step.number()) { words.clone() } else { Vec::new() }
         })),
         StageSpec::Narrow { tools, on_wire, when } => {
-            let narrow = Narrow::by(move |cx| when.holds(cx.step.number()).then(|| tools.clone()));
+            let narrow = Narrow::by(move |cx| when.holds(cx.of.step.number()).then(|| tools.clone()));
             pipeline.then(if on_wire { narrow.on_wire() } else { narrow })
         }
         StageSpec::Choose { choice, when } => {
-            pipeline.then(Choose::by(move |cx| when.holds(cx.step.number()).then(|| choice.clone())))
+            pipeline.then(Choose::by(move |cx| when.holds(cx.of.step.number()).then(|| choice.clone())))
         }
         StageSpec::ForceWhileTodos {} => pipeline.then(ForceWhileTodos::default()),
         StageSpec::SwitchModel { model, when } => {
             let model: std::sync::Arc<dyn LanguageModel> = std::sync::Arc::new(models.named(&model)?);
-            pipeline.then(SwitchModel::by(move |cx| when.holds(cx.step.number()).then(|| model.clone())))
+            pipeline.then(SwitchModel::by(move |cx| when.holds(cx.of.step.number()).then(|| model.clone())))
         }
     })
 }
