@@ -1,8 +1,8 @@
 //! Requests of Chat Completions as bytes, in the words of each provider.
 
 use agent_core::{
-    AssistantPart, AssistantText, CacheProfile, Entry, EntryId, History, Mark, MarkPoint, ModelProfile,
-    RawJson, Text, ToolCall, ToolCard, ToolInput, ToolOutput, Ttl,
+    AssistantPart, AssistantText, CacheProfile, EntryId, History, Mark, MarkPoint, ModelProfile, RawJson,
+    Text, ToolCall, ToolCard, ToolInput, ToolOutput, Ttl,
 };
 use agent_providers::Catalog;
 use agent_providers::openai_chat::{CallIds, Quirks, SystemRole};

@@ -4,7 +4,7 @@ use agent_core::{
     ContentPart, Entry, FilePart, FileSource, ModelProfile, Text, ToolOutput, UserMessage, UserPart,
 };
 
-use super::ask::{Ask, call, data, history, lines, messages, step, user};
+use super::ask::{Ask, call, history, lines, messages, step, user};
 
 fn image(source: FileSource) -> FilePart {
     FilePart { media_type: "image/png".into(), source, name: None }

@@ -7,7 +7,7 @@ use agent_core::{
 use agent_providers::openai_chat::Quirks;
 use agent_providers::{Dialect, WireFormat, import_request};
 
-use super::ask::{Ask, call, data, history, item, lines, messages, note, step, thought, user, words};
+use super::ask::{Ask, call, data, history, item, lines, messages, step, thought, user, words};
 use super::decode::response;
 
 #[test]
