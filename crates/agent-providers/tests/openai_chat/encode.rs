@@ -166,7 +166,6 @@ fn nothing_blank_is_sent() {
 }
 
 /// A call as a client sent it that never judged its input.
-
 fn stored_null(id: &str) -> AssistantPart {
     let AssistantPart::ToolCall(call) = call(id, "look", "{}") else { panic!("{id} is a call") };
     AssistantPart::ToolCall(ToolCall { input: ToolInput::Json(RawJson::parse("null").unwrap()), ..call })
@@ -220,8 +219,6 @@ fn tools_carry_what_their_provider_takes() {
     check("groq", hosted("else"), r#"{"model":"oolong-2","messages":"#, 1);
 }
 
-/// The answer in this fixture, stored, loaded and sent again, holds exactly these bytes.
-#[track_caller]
 #[test]
 fn a_beginning_is_marked_where_the_provider_goes_on_with_it() {
     let check = |provider: &'static str, expect: &str| {

@@ -104,6 +104,8 @@ fn inputs_go_back_as_they_came() {
     check(ToolInput::finished(r#"{"a":"\ud83d"}"#), "{\"a\":\"\u{fffd}\"}");
 }
 
+/// The answer in this fixture, stored, loaded and sent again, holds exactly these bytes.
+#[track_caller]
 fn check_replay(provider: &'static str, name: &str, exact: &[&str]) {
     let mut said = response(name);
     said.parts.iter_mut().for_each(|part| rename(part, provider));
@@ -123,7 +125,6 @@ fn check_replay(provider: &'static str, name: &str, exact: &[&str]) {
 }
 
 /// Fixtures are decoded under the name of the format.
-
 fn rename(part: &mut AssistantPart, provider: &str) {
     let text = serde_json::to_string(part).unwrap();
     *part = serde_json::from_str(&text.replace(r#""openai-chat""#, &format!("{provider:?}"))).unwrap();
