@@ -113,7 +113,7 @@ pub struct Overrides {
     ///     "behind",
     ///     |cx| {
     ///         assert!(cx.has_tool("read_file") && !cx.has_tool("bash"));
-    ///         assert_eq!(cx.tools.len(), 2);
+    ///         assert_eq!(cx.of.tools.len(), 2);
     ///         Verdict::unchanged()
     ///     },
     /// ));
@@ -244,7 +244,7 @@ pub struct Overrides {
     ///     }
     ///     Overrides::default().note(noted.clone()).into()
     /// })).then(stage_fn("behind", |cx| {
-    ///     assert!(cx.so_far.append.len() + cx.history.entries().len() == 1);
+    ///     assert!(cx.so_far.append.len() + cx.of.history.entries().len() == 1);
     ///     Verdict::unchanged()
     /// }));
     /// let mut scene = Scene::new(ModelProfile::conservative("harbour", "pilot"));

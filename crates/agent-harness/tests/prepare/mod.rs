@@ -8,6 +8,8 @@ mod parked;
 mod shared;
 mod stages;
 // Cases end to end.
+mod carried;
+mod larger;
 mod persist;
 mod recovery;
 mod window;

@@ -110,7 +110,7 @@ fn a_turn_that_is_taken_up_begins_where_it_began() {
             let sees = seen.clone();
             let next = taken_up(own, store, |config| {
                 config.pipeline = changing(move |cx| {
-                    sees.lock().unwrap().push(cx.turn_from);
+                    sees.lock().unwrap().push(cx.of.turn_from);
                     Overrides::default()
                 });
             });

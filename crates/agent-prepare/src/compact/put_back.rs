@@ -24,6 +24,9 @@ fn state(slots: &Slots) -> Option<Note> {
         lines.push("The todo list as it stands. What is done stays done.".to_owned());
         lines.extend(slots.todos.iter().map(line));
     }
+    if !slots.skills.is_empty() {
+        lines.push(format!("Skills that stay active: {}.", slots.skills.join(", ")));
+    }
     if !slots.reads.is_empty() {
         lines.push("Files count as unread from here on: read a file again before you change it.".to_owned());
     }
@@ -68,7 +71,8 @@ mod tests {
                 todo("keel", TodoStatus::Pending),
             ],
             reads: [("deck.txt".to_owned(), stamp)].into(),
-            notes: None,
+            skills: vec!["knots".into(), "tides".into()],
+            ..Slots::default()
         };
         let notes_of = notes(&summary(), &slots);
         assert_eq!(notes_of.len(), 1);
@@ -79,6 +83,7 @@ mod tests {
         - [done] mast: mend the mast
         - [in_progress] sail: mend the sail
         - [pending] keel: mend the keel
+        Skills that stay active: knots, tides.
         Files count as unread from here on: read a file again before you change it.
         </system-reminder>
         ");
