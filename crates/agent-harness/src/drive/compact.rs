@@ -46,6 +46,11 @@ impl Drive {
         let cascade = config.pipeline.cascade();
         let mut machine = cascade.begin(cause);
         let mut begun = None;
+        // What the provider refused was sent to the step's model; otherwise the step has none yet.
+        let model = match cause {
+            Cause::Overflow => self.model().clone(),
+            Cause::First | Cause::Continuation | Cause::Manual => config.model.clone(),
+        };
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(Looked::Stopped);
@@ -55,7 +60,7 @@ impl Drive {
                 let cx = CompactCx {
                     history: &live.history,
                     accountant: &live.accountant,
-                    model: config.model.profile(),
+                    model: model.profile(),
                     apart: config.summary_model.as_ref().map(|model| model.profile()),
                     slots,
                     state: live.compaction,

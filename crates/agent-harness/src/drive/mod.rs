@@ -255,6 +255,8 @@ impl Drive {
         self.out.step = Some(at);
         self.tell_unrun(&step);
         let entry = self.live.push(Entry::Step(step))?;
+        // An answer that a journal or a parked turn held was not heard of in this process.
+        self.live.accountant.report(crate::gauge::size(&usage), entry.position());
         let voided = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {
