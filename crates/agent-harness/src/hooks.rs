@@ -111,8 +111,13 @@ pub trait PostCompact: Debug + Send + Sync {
     /// The history has a new boundary.
     ///
     /// # Errors
-    /// Told with a `request.diagnostic`; the turn goes on.
+    /// Told with a `request.diagnostic`, each time; the turn goes on.
     async fn compacted(&self, cx: &PostCompactCx<'_>) -> Result<(), SourceError>;
+
+    /// How long it may take, for the turn waits for it; then it is dropped, which is told like an error. By default 10 s.
+    fn deadline(&self) -> Duration {
+        Duration::from_secs(10)
+    }
 }
 
 /// What was compacted. All of it is lent.
