@@ -109,11 +109,8 @@ impl Drive {
         self.voided += &usage;
         tries.shortened = true;
         let (attempt, entries) = (tries.number, self.live.history.len());
-        let Failure { error, told, message, .. } = failure;
-        if told {
-            let reason = error.kind.as_str().to_owned();
-            self.out.stage(EventBody::Tombstone { attempt, message, reason });
-        }
+        self.tell_void(attempt, &failure, failure.error.kind.as_str());
+        let error = failure.error;
         let refused = match self.compact(Cause::Overflow).await? {
             Looked::Stopped => return Ok(Some(Report::Aborted(None))),
             Looked::Fits if self.live.history.len() > entries => {
@@ -124,8 +121,8 @@ impl Drive {
                 return Ok(None);
             }
             Looked::Fits => Why::Whole.said_of(error, attempt + 1),
-            Looked::Blocked(words) => ModelError { message: words.text.as_str().to_owned(), ..error },
-            Looked::Refused(cause) => ModelError { message: cause.to_string(), ..error },
+            Looked::Blocked(words) => instead(words.text.as_str(), error),
+            Looked::Refused(cause) => instead(&cause.to_string(), error),
         };
         Ok(Some(self.give_up(refused)))
     }
@@ -140,12 +137,13 @@ impl Drive {
         self.voided += &usage;
         let (policy, attempt) = (self.config.retry, tries.number);
         let next = tries.next(&policy, &failure, &self.retries, self.config.jitter.fraction());
-        let Failure { error, told, message, .. } = failure;
-        if told {
-            let whole = matches!(next, Next::Again { mode: Mode::Whole, .. });
-            let reason = if whole { STREAMING_FALLBACK } else { error.kind.as_str() };
-            self.out.stage(EventBody::Tombstone { attempt, message, reason: reason.to_owned() });
-        }
+        let whole = matches!(next, Next::Again { mode: Mode::Whole, .. });
+        self.tell_void(
+            attempt,
+            &failure,
+            if whole { STREAMING_FALLBACK } else { failure.error.kind.as_str() },
+        );
+        let error = failure.error;
         match next {
             Next::Stop(why) => Ok(Some(self.give_up(why.said_of(error, attempt + 1)))),
             Next::Again { wait, mode } => {
@@ -166,6 +164,14 @@ impl Drive {
         self.error = Some(error.clone());
         let (kind, message) = (error.kind, error.message.clone());
         let usage = std::mem::take(&mut self.voided);
+    /// Tells that what an attempt streamed is void, where it streamed anything.
+    fn tell_void(&mut self, attempt: u32, failure: &Failure, reason: &str) {
+        if failure.told {
+            let (message, reason) = (failure.message.clone(), reason.to_owned());
+            self.out.stage(EventBody::Tombstone { attempt, message, reason });
+        }
+    }
+
         self.out.stage(EventBody::StepFailed { kind, message, usage });
         Report::Failed(error)
     }
@@ -261,6 +267,12 @@ impl Why {
 fn spoken(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+/// A failure with why nothing could be done about it, and the provider's own words behind that.
+fn instead(words: &str, error: ModelError) -> ModelError {
+    let message = format!("{words}\n\nThe provider had said: {}", error.message);
+    ModelError { message, ..error }
+}
+
     match (hours, minutes) {
         (0, 0) => format!("{seconds} s"),
         (0, _) => format!("{minutes} min {seconds} s"),
