@@ -32,6 +32,8 @@ use crate::retry::RetryBudget;
 use crate::run::TurnEnd;
 
 /// One message at work on one session: the only writer of its history.
+pub(crate) use server::has_compacted;
+
 pub(crate) struct Drive {
     /// The agent as it was built.
     agent: Arc<HarnessConfig>,

@@ -73,9 +73,13 @@ impl Drive {
                 Ok(report) => {
                     let model = self.model().clone();
                     let (body, front, profile) = (&asked.request.body, &asked.front, model.profile());
-                    let call = Answered { usage: &usage, body, front, profile, asked_ms };
+                    let is_edited = self.is_edited(&report, cleared);
+                    let call = Answered { usage: &usage, body, front, profile, asked_ms, is_edited };
                     self.note_answer(&report, &call);
-                    self.tell_cleared(cleared, &usage);
+                    if matches!(report, Report::Response(_)) {
+                        // An answer that broke off does not get to say it.
+                        self.tell_cleared(cleared, &usage);
+                    }
                     break report;
                 }
                 Err(failure) if tries.may_shorten(&failure) => {
@@ -160,10 +164,6 @@ impl Drive {
         }
     }
 
-    fn give_up(&mut self, error: ModelError) -> Report {
-        self.error = Some(error.clone());
-        let (kind, message) = (error.kind, error.message.clone());
-        let usage = std::mem::take(&mut self.voided);
     /// Tells that what an attempt streamed is void, where it streamed anything.
     fn tell_void(&mut self, attempt: u32, failure: &Failure, reason: &str) {
         if failure.told {
@@ -172,6 +172,10 @@ impl Drive {
         }
     }
 
+    fn give_up(&mut self, error: ModelError) -> Report {
+        self.error = Some(error.clone());
+        let (kind, message) = (error.kind, error.message.clone());
+        let usage = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepFailed { kind, message, usage });
         Report::Failed(error)
     }
@@ -263,16 +267,16 @@ impl Why {
     }
 }
 
-/// A time as people say it.
-fn spoken(time: Duration) -> String {
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
 /// A failure with why nothing could be done about it, and the provider's own words behind that.
 fn instead(words: &str, error: ModelError) -> ModelError {
     let message = format!("{words}\n\nThe provider had said: {}", error.message);
     ModelError { message, ..error }
 }
 
+/// A time as people say it.
+fn spoken(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
         (0, 0) => format!("{seconds} s"),
         (0, _) => format!("{minutes} min {seconds} s"),
