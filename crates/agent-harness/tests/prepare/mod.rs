@@ -3,6 +3,7 @@
 mod ask;
 mod call;
 mod compact;
+mod events;
 mod overflow;
 mod parked;
 mod shared;
