@@ -48,7 +48,8 @@ pub struct ContextCx<'a> {
 /// Puts a turn together, once: before its first step, and again when another process takes the turn up
 /// (requirement P18).
 ///
-/// What it changes holds for the turn and is not stored, so it has to say the same when it is asked again.
+/// What it changes holds for the turn and is not stored, so it has to say the same when it is asked again. A compaction by
+/// hand ([`crate::Session::compact`]) is no part of a turn and goes by the agent's own parts.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not prepare calls",

@@ -141,6 +141,8 @@ impl Drive {
         drive.is_idle = true;
         drive.turn_from = drive.last_asked();
         drive.tell_opening(repairs, changes, created);
+        // What `prepare_call` gave was for a turn that is over.
+        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
         let before = drive.context();
         match drive.compact(Cause::Manual).await? {
             compact::Looked::Fits | compact::Looked::Blocked(_) | compact::Looked::Stopped => {}
