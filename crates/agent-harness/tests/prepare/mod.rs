@@ -7,6 +7,7 @@ mod events;
 mod overflow;
 mod parked;
 mod shared;
+mod siblings;
 mod stages;
 // Cases end to end.
 mod persist;
