@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered, Rewrite,
-    SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, floor_boundary,
+    AssistantPart, Clip, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered,
+    Rewrite, SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, floor_boundary,
 };
 
 /// Counts the tokens of text. A tokenizer of the model's own, or [`BytesPerToken`].
@@ -265,7 +265,7 @@ impl Accountant {
         }
     }
 
-    fn output(&self, output: &ToolOutput, clip: Option<usize>) -> u64 {
+    fn output(&self, output: &ToolOutput, clip: Option<Clip>) -> u64 {
         let ToolOutput::Content(parts) = output else { return self.clipped(&output.plain(), clip) };
         let part = |part: &ContentPart| match part {
             ContentPart::Text(words) => self.clipped(words.as_str(), clip),
@@ -275,15 +275,16 @@ impl Accountant {
         parts.iter().map(part).sum()
     }
 
-    fn clipped(&self, words: &str, clip: Option<usize>) -> u64 {
+    fn clipped(&self, words: &str, clip: Option<Clip>) -> u64 {
         let whole = self.counter.text(words);
-        let Some(bytes) = clip.filter(|bytes| words.len() > *bytes) else { return whole };
-        let kept = self.counter.text(&words[..floor_boundary(words, bytes)]);
-        kept.saturating_add(CLIP_NOTICE).min(whole)
+        let Some(clip) = clip.filter(|clip| words.len() > clip.bytes) else { return whole };
+        let kept = self.counter.text(&words[..floor_boundary(words, clip.bytes)]);
+        let handle = if clip.offloaded { HANDLE } else { 0 };
+        kept.saturating_add(CLIP_NOTICE).saturating_add(handle).min(whole)
     }
 
     /// What is taken out whole where results are clipped.
-    fn noticed(&self, tokens: u64, clip: Option<usize>) -> u64 {
+    fn noticed(&self, tokens: u64, clip: Option<Clip>) -> u64 {
         if clip.is_some() { tokens.min(CLIP_NOTICE) } else { tokens }
     }
 }
@@ -296,6 +297,8 @@ fn newest_boundary(entries: &[Entry], from: usize) -> Option<usize> {
 
 /// Tokens of the words that stand for what was clipped.
 const CLIP_NOTICE: u64 = 12;
+/// Tokens of the handle in them.
+const HANDLE: u64 = 20;
 
 /// Tokens of a file by the class of its size; of one that is elsewhere, by the smallest.
 fn media(file: &FilePart) -> u64 {

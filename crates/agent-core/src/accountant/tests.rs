@@ -29,9 +29,12 @@ fn take(accountant: &mut Accountant, log: &mut History, word: &str) {
             let text = Text::new(words(20)).unwrap();
             Entry::Boundary(Rewrite::Summary { text, kept_from: reach, strip_reasoning: true })
         }
-        "X" => {
-            Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 40, strip_reasoning: false })
-        }
+        "X" => Entry::Boundary(Rewrite::Cleared {
+            results_to: reach,
+            keep_bytes: 40,
+            strip_reasoning: false,
+            offloaded: false,
+        }),
         "@" => return accountant.report(number as u64, log.len()),
         other => panic!("no such thing happens: {other}"),
     };
@@ -229,6 +232,7 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
             results_to: back,
             keep_bytes: number,
             strip_reasoning: number % 2 == 0,
+            offloaded: number % 3 == 0,
         }),
         4 => step(at, number + 1, None, reported.unwrap_or(0)),
         _ => step(at, 1, Some(number), reported.unwrap_or(0)),
@@ -237,8 +241,8 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
 
 proptest! {
     #[test]
-    fn clipping_never_adds(kind in 0_u8..4, size in 0_usize..400, clip in 0_usize..500) {
-        let accountant = Accountant::default();
+    fn clipping_never_adds(kind in 0_u8..4, size in 0_usize..400, bytes in 0_usize..500, offloaded: bool) {
+        let (accountant, clip) = (Accountant::default(), Clip { bytes, offloaded });
         let output = output(kind, size);
         let (whole, clipped) = (accountant.output(&output, None), accountant.output(&output, Some(clip)));
         prop_assert!(clipped <= whole, "{clipped} of {whole}");

@@ -128,13 +128,15 @@ impl Drive {
         Looked::Stopped
     }
 
-    /// One write of the boundary and of what is put back behind it; then the hooks.
+    /// What the boundary clips is stored first; then one write of the boundary and of what is put back behind it; then
+    /// the hooks.
     async fn rewrite(
         &mut self,
         compacted: Compacted,
         since: i64,
     ) -> Result<Option<PrepareError>, HarnessError> {
         let Compacted { tier, rewrite, notes, before, .. } = compacted;
+        let rewrite = self.offload(rewrite).await?;
         match self.live.push(Entry::Boundary(rewrite)) {
             Ok(_) => {}
             Err(HarnessError::History(cause)) => {

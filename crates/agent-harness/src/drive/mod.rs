@@ -6,6 +6,7 @@ mod compact;
 mod date;
 mod end;
 mod model;
+mod offload;
 mod open;
 mod prepare;
 mod retry;
@@ -31,9 +32,9 @@ use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::TurnEnd;
 
-/// One message at work on one session: the only writer of its history.
 pub(crate) use server::has_compacted;
 
+/// One message at work on one session: the only writer of its history.
 pub(crate) struct Drive {
     /// The agent as it was built.
     agent: Arc<HarnessConfig>,
@@ -140,9 +141,9 @@ impl Drive {
         let mut drive = Self::of(config, live, out, Cancel::new());
         drive.is_idle = true;
         drive.turn_from = drive.last_asked();
-        drive.tell_opening(repairs, changes, created);
         // What `prepare_call` gave was for a turn that is over.
         drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
+        drive.tell_opening(repairs, changes, created);
         let before = drive.context();
         match drive.compact(Cause::Manual).await? {
             compact::Looked::Fits | compact::Looked::Blocked(_) | compact::Looked::Stopped => {}

@@ -4,6 +4,7 @@ mod ask;
 mod call;
 mod compact;
 mod events;
+mod offload;
 mod overflow;
 mod parked;
 mod shared;

@@ -82,7 +82,7 @@ mod tests {
         Files count as unread from here on: read a file again before you change it.
         </system-reminder>
         ");
-        let cleared = Rewrite::Cleared { results_to: EntryId::at(1), keep_bytes: 9, strip_reasoning: false };
+        let cleared = Rewrite::Cleared { results_to: EntryId::at(1), keep_bytes: 9, strip_reasoning: false, offloaded: true };
         assert_eq!(notes(&cleared, &slots), []);
         assert_eq!(notes(&summary(), &Slots::default()), [], "no state, no words");
     }

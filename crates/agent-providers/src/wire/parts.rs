@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{FilePart, FileSource, ProviderData, ProviderPart, ToolCard};
+use agent_core::{Clip, FilePart, FileSource, ProviderData, ProviderPart, ToolCard};
 
 use super::base64::decoded_text;
 use super::form::Cx;
@@ -54,9 +54,9 @@ impl Cx<'_> {
 }
 
 /// The words in place of a file in a clipped result: it is gone whole, half of one is of no use.
-pub(crate) fn clipped_file(file: &FilePart, clip: Option<usize>) -> Option<String> {
+pub(crate) fn clipped_file(file: &FilePart, clip: Option<Clip>) -> Option<String> {
     match (&file.source, clip) {
-        (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
+        (FileSource::Base64(data), Some(clip)) if data.len() > clip.bytes => {
             Some(format!("[{}, {} bytes removed]", label(file), data.len()))
         }
         _ => None,
@@ -64,9 +64,9 @@ pub(crate) fn clipped_file(file: &FilePart, clip: Option<usize>) -> Option<Strin
 }
 
 /// The same for a part that only its provider understands.
-pub(crate) fn clipped_part(part: &ProviderPart, clip: Option<usize>) -> Option<String> {
+pub(crate) fn clipped_part(part: &ProviderPart, clip: Option<Clip>) -> Option<String> {
     let size = part.raw.get().len();
-    clip.filter(|limit| size > *limit).map(|_| format!("[{}, {size} bytes removed]", part.kind))
+    clip.filter(|clip| size > clip.bytes).map(|_| format!("[{}, {size} bytes removed]", part.kind))
 }
 
 /// The words of a document of plain text, with its name, where the wire has no such documents.
@@ -106,12 +106,13 @@ mod tests {
 
     #[test]
     fn clipped_files_are_gone_whole() {
+        let clip = |bytes| Some(Clip { bytes, offloaded: false });
         let given = file("image/png", "AAAA", Some("a.png"));
-        assert_eq!(clipped_file(&given, Some(3)).unwrap(), "[a.png (image/png), 4 bytes removed]");
-        assert_eq!((clipped_file(&given, Some(4)), clipped_file(&given, None)), (None, None));
+        assert_eq!(clipped_file(&given, clip(3)).unwrap(), "[a.png (image/png), 4 bytes removed]");
+        assert_eq!((clipped_file(&given, clip(4)), clipped_file(&given, None)), (None, None));
         let raw = agent_core::RawJson::parse(r#"{"a":1}"#).unwrap();
         let given = ProviderPart { provider: "p".into(), kind: "odd".into(), raw };
-        assert_eq!(clipped_part(&given, Some(6)).unwrap(), "[odd, 7 bytes removed]");
-        assert_eq!((clipped_part(&given, Some(7)), clipped_part(&given, None)), (None, None));
+        assert_eq!(clipped_part(&given, clip(6)).unwrap(), "[odd, 7 bytes removed]");
+        assert_eq!((clipped_part(&given, clip(7)), clipped_part(&given, None)), (None, None));
     }
 }

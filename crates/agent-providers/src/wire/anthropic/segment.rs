@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
+    AssistantPart, AssistantText, Clip, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
     ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult,
     Trim, UserPart,
 };
@@ -222,7 +222,7 @@ impl Renderer<'_, '_> {
     }
 
     /// The blocks inside a result.
-    fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> Vec<u8> {
+    fn content(&mut self, parts: &[ContentPart], clip: Option<Clip>) -> Vec<u8> {
         let mut blocks = Blocks::default();
         for part in parts {
             match part {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered, Seal,
-    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
+    AssistantPart, AssistantText, Clip, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered,
+    Seal, ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
 };
 use bytes::Bytes;
 
@@ -218,7 +218,7 @@ impl Renderer<'_, '_> {
     fn result(
         &mut self,
         result: &ToolResult,
-        clip: Option<usize>,
+        clip: Option<Clip>,
         content: &mut Content,
         shown: &mut Content,
     ) {
