@@ -41,9 +41,9 @@ fn encoded(dialect: &Dialect, profile: ModelProfile, steps: &[Entry]) -> Encoded
     })
 }
 
-/// How often the seal is sent to `model-1`, and what is told.
+/// How often the seal is sent to `model-1`, and what is told, when these models were asked.
 #[track_caller]
-fn check(dialect: &Dialect, seal: &Seal, takes: bool, asked: &[Option<&str>], sent: usize, told: &[&str]) {
+fn check(dialect: &Dialect, seal: &Seal, takes: bool, asked: &[Option<&str>], expect: (usize, &[&str])) {
     let profile = ModelProfile {
         takes_thinking_of_siblings: takes,
         known: true,
@@ -52,6 +52,7 @@ fn check(dialect: &Dialect, seal: &Seal, takes: bool, asked: &[Option<&str>], se
     let steps: Vec<Entry> = asked.iter().map(|asked| thought(*asked, seal)).collect();
     let Encoded { request, diagnostics } = encoded(dialect, profile, &steps);
     let body = String::from_utf8(request.body.to_vec()).unwrap();
+    let (sent, told) = expect;
     assert_eq!(body.matches(SEALED).count(), sent, "{asked:?} {body}");
     assert_eq!(body.matches("look").count() > 0, !asked.is_empty(), "the call goes on: {body}");
     let why: Vec<&str> = diagnostics.iter().map(|told| told.why.as_str()).collect();
@@ -84,7 +85,7 @@ fn a_sibling_is_not_told_what_it_may_not_be_able_to_read() {
         (&routed, item("openrouter", detail)),
     ] {
         let check = |takes, asked: &[Option<&str>], sent, told: &[&str]| {
-            check(dialect, &seal, takes, asked, sent, told);
+            check(dialect, &seal, takes, asked, (sent, told));
         };
         check(false, &[None, Some("model-1"), Some("model-1-20261130")], 3, &[]);
         let told = "thinking that model-2 sealed may mean nothing to model-1; left out";
