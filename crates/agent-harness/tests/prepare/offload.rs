@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use agent_core::{BlobHash, Entry, EntryId, History, Rewrite};
+use agent_core::{BlobHash, Entry, EntryId, History, ReadExtent, ReadStamp, Rewrite};
 use agent_prepare::{Cascade, Pipeline, Tier, TierCx, TierVerdict};
 use agent_store::Store;
 use agent_testkit::Reply;
-use agent_tools::{Access, ToolConfig, ToolSet};
+use agent_tools::{Access, Call, ToolConfig, ToolSet};
 
-use super::{agent, is_done, lines, model, say};
+use super::{agent, bodies, is_done, lines, model, say};
 use crate::support::{Agent, Keeping, block, crash_after, id};
 
 /// Clips every result to so many bytes, and says nothing of where the rest is.
@@ -70,6 +70,31 @@ fn what_is_clipped_is_named_and_can_be_read() {
         assert!(sent.len() < 4_000, "{}", sent.len());
         let kept = agent.store.get_blob(&hash).await.unwrap();
         assert_eq!(kept.as_deref(), Some(lines(2_900).as_bytes()));
+    });
+}
+
+#[test]
+fn who_is_shown_less_of_what_it_read_is_told_that_it_counts_as_unread() {
+    block(async {
+        let reads =
+            ToolConfig::new("reads", "Reads.", Access::Read, |call: Call, _: super::Nothing| async move {
+                let stamp = ReadStamp { hash: "00".into(), len: 1, seen: ReadExtent::Full };
+                call.cx.slots.update(|slots| slots.reads.insert("a.txt".into(), stamp));
+                Ok(lines(2_900))
+            });
+        let agent = agent(model(vec![Reply::tool("reads", "{}"), Reply::text("ok")]), |config| {
+            config.tools = ToolSet::builder().with(reads).freeze().unwrap();
+            config.pipeline = Pipeline::new(Cascade::new().then(Clips(400)));
+        });
+        is_done(&say(&agent, "go").await.1);
+        let sent = bodies(&agent.model);
+        assert!(
+            !sent[0].contains("count as unread") && sent[1].contains("Files count as unread"),
+            "{}",
+            sent[1]
+        );
+        let record = agent.store.load(&id()).await.unwrap().unwrap();
+        assert!(record.checkpoint.slots.reads.is_empty());
     });
 }
 
