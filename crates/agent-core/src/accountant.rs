@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered, Rewrite,
-    SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, clipped, clipped_file, clipped_part,
+    AssistantPart, BlobHash, Clip, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message,
+    Rendered, Rewrite, SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, clipped, clipped_file,
+    clipped_part,
 };
 
 /// Counts the tokens of text. A tokenizer of the model's own, or [`BytesPerToken`].
@@ -266,8 +267,8 @@ impl Accountant {
     }
 
     /// As codecs render it, the words in place of what is clipped included.
-    fn output(&self, output: &ToolOutput, clip: Option<usize>) -> u64 {
-        let words = |words: &str| self.counter.text(&clipped(words, clip));
+    fn output(&self, output: &ToolOutput, clip: Option<Clip>) -> u64 {
+        let words = |words: &str| self.counter.text(&clipped(words, clip, |_| BlobHash::of_digest(&[0; 32])));
         let ToolOutput::Content(parts) = output else { return words(&output.shared()) };
         let removed = |notice: Option<String>| notice.map(|notice| self.counter.text(&notice));
         let part = |part: &ContentPart| match part {

@@ -95,6 +95,10 @@ pub enum Rewrite {
         /// Whether the steps before the boundary lose their reasoning (thinking bound to bytes that are clipped).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         strip_reasoning: bool,
+        /// Whether the words of every result that is clipped were put whole into the blob store before, so that what is
+        /// shown of it names them ([`crate::Clip::offloaded`]). A driver that stores them says so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        offloaded: bool,
     },
 }
 

@@ -83,4 +83,4 @@ pub use step::{MISSING_RESULT, PairingError, PendingStep, Repair, StepRecord};
 pub use terminal::{ParkKind, TerminalReason};
 pub use text::{BlankText, Excerpt, Text, ceil_boundary, floor_boundary, hex};
 pub use usage::Usage;
-pub use view::{CONTINUE, HistoryView, Message, Rendered, SUMMARY_MARKER, Trim};
+pub use view::{CONTINUE, Clip, HistoryView, Message, Rendered, SUMMARY_MARKER, Trim};

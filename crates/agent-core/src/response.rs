@@ -162,7 +162,7 @@ mod tests {
         let mut fold = ResponseBuilder::default();
         let finish = Finish { kind: FinishKind::Stop, raw: "end_turn".into() };
         for event in [
-            ModelEvent::Start(Origin { model: "m".into(), message: Some("msg".into()) }),
+            ModelEvent::Start(Origin { model: "m".into(), message: Some("msg".into()), asked: None }),
             delta(0, "he"),
             ModelEvent::Usage(Usage { output: 1, ..Usage::default() }),
             delta(0, "llo"),

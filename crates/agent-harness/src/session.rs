@@ -77,6 +77,9 @@ impl Session {
     /// Compacts the session because the user wants it: past the blocking limit and whatever failed before, which is
     /// forgotten when it succeeds (requirements P9 and P11). It is told what was done; nothing may have been possible.
     ///
+    /// It belongs to no turn, so the parts of the agent hold: its pipeline, its models, and the system prompt and tools of
+    /// the session. [`crate::PrepareCall`] is not asked, and what it gave turns before is not used.
+    ///
     /// # Errors
     /// While a message is at work, while a turn is open, and for a session that does not exist.
     pub async fn compact(&self) -> Result<Compaction, HarnessError> {

@@ -29,9 +29,12 @@ fn take(accountant: &mut Accountant, log: &mut History, word: &str) {
             let text = Text::new(words(20)).unwrap();
             Entry::Boundary(Rewrite::Summary { text, kept_from: reach, strip_reasoning: true })
         }
-        "X" => {
-            Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 40, strip_reasoning: false })
-        }
+        "X" => Entry::Boundary(Rewrite::Cleared {
+            results_to: reach,
+            keep_bytes: 40,
+            strip_reasoning: false,
+            offloaded: false,
+        }),
         "@" => return accountant.report(number as u64, log.len()),
         other => panic!("no such thing happens: {other}"),
     };
@@ -216,13 +219,15 @@ fn output(kind: u8, size: usize) -> ToolOutput {
 }
 
 /// What a codec shows of an output that is clipped.
-fn rendered(output: &ToolOutput, clip: usize) -> Vec<ContentPart> {
+fn rendered(output: &ToolOutput, clip: Clip) -> Vec<ContentPart> {
     let text = |words: String| ContentPart::Text(Text::new(words).unwrap());
+    let clipped =
+        |words: &str| text(clipped(words, Some(clip), |_| BlobHash::of_digest(&[9; 32])).into_owned());
     let ToolOutput::Content(parts) = output else {
-        return vec![text(clipped(&output.plain(), Some(clip)).into_owned())];
+        return vec![clipped(&output.plain())];
     };
     let part = |part: &ContentPart| match part {
-        ContentPart::Text(words) => text(clipped(words.as_str(), Some(clip)).into_owned()),
+        ContentPart::Text(words) => clipped(words.as_str()),
         ContentPart::File(file) => clipped_file(file, Some(clip)).map_or_else(|| part.clone(), text),
         ContentPart::Provider(other) => clipped_part(other, Some(clip)).map_or_else(|| part.clone(), text),
     };
@@ -255,6 +260,7 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
             results_to: back,
             keep_bytes: number,
             strip_reasoning: number % 2 == 0,
+            offloaded: number % 3 == 0,
         }),
         4 => step(at, number + 1, None, reported.unwrap_or(0)),
         _ => step(at, 1, Some(number), reported.unwrap_or(0)),
@@ -267,18 +273,19 @@ proptest! {
     fn what_is_clipped_costs_what_is_rendered(
         outputs in prop::collection::vec((0_u8..5, 0_usize..400), 1..6),
         keep_bytes in 0_usize..500,
+        offloaded: bool,
     ) {
         let (mut whole, mut shown) = (History::new(), History::new());
         for (at, (kind, size)) in outputs.into_iter().enumerate() {
             let output = output(kind, size);
-            let words = rendered(&output, keep_bytes);
+            let words = rendered(&output, Clip { bytes: keep_bytes, offloaded });
             whole.push(result(at, output)).unwrap();
             shown.push(result(at, ToolOutput::Content(words))).unwrap();
         }
         let results_to = EntryId::at(whole.len());
         let mut accountant = Accountant::default();
         accountant.follow(&shown);
-        let cleared = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false };
+        let cleared = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false, offloaded };
         prop_assert_eq!(Accountant::default().would_be(&whole, &cleared), accountant.used());
     }
 

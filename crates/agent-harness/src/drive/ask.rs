@@ -138,6 +138,10 @@ async fn exchange(
             return Err(AskFailure::Model { kind: error.kind, message: error.message });
         }
         let asked = error.retry_after_ms.map(Duration::from_millis);
+        if asked.is_some_and(|asked| asked > config.retry.max_retry_after.min(config.ask.deadline)) {
+            // Waiting it out would only hide what happened behind the deadline.
+            return Err(AskFailure::Model { kind: error.kind, message: error.message });
+        }
         tokio::time::sleep(config.retry.wait(failed - 1, asked, config.jitter.fraction())).await;
     }
 }

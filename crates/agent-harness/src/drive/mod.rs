@@ -6,6 +6,7 @@ mod compact;
 mod date;
 mod end;
 mod model;
+mod offload;
 mod open;
 mod prepare;
 mod retry;
@@ -30,6 +31,8 @@ use crate::live::{Live, Loaded, Write};
 use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::TurnEnd;
+
+pub(crate) use server::has_compacted;
 
 /// One message at work on one session: the only writer of its history.
 pub(crate) struct Drive {
@@ -138,6 +141,8 @@ impl Drive {
         let mut drive = Self::of(config, live, out, Cancel::new());
         drive.is_idle = true;
         drive.turn_from = drive.last_asked();
+        // What `prepare_call` gave was for a turn that is over.
+        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
         drive.tell_opening(repairs, changes, created);
         let before = drive.context();
         match drive.compact(Cause::Manual).await? {
@@ -255,6 +260,8 @@ impl Drive {
         self.out.step = Some(at);
         self.tell_unrun(&step);
         let entry = self.live.push(Entry::Step(step))?;
+        // An answer that a journal or a parked turn held was not heard of in this process.
+        self.live.accountant.report(crate::gauge::size(&usage), entry.position());
         let voided = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {

@@ -1,7 +1,8 @@
 //! One attempt of a model call: the request as frozen buffers, the answer as events.
 
 use agent_core::{
-    Cancel, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelStream, Outgoing, ResponseBuilder, Usage,
+    Cancel, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelStream, Outgoing, PendingStep, Response,
+    ResponseBuilder, Usage,
 };
 use agent_turn::Report;
 use futures_util::StreamExt;
@@ -71,16 +72,22 @@ impl Drive {
             Ok(()) => match fold.finish() {
                 Some(response) => {
                     tracing::Span::current().record("finish", response.finish.raw.as_str());
-                    Ok(Report::Response(self.live.history.admit(response)))
+                    Ok(Report::Response(self.admit(response)))
                 }
                 None => Err(ModelError::interrupted("early")),
             },
             Err(error) if error.kind == ModelErrorKind::Cancelled => {
-                Ok(Report::Aborted(Some(self.live.history.admit(fold.partial("aborted")))))
+                Ok(Report::Aborted(Some(self.admit(fold.partial("aborted")))))
             }
             Err(error) => Err(error),
         };
         Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage, cleared }
+    }
+
+    /// An answer of the step's model as a step of this history, with the name that the model was asked under.
+    fn admit(&self, mut response: Response) -> PendingStep {
+        response.origin.asked = Some(self.model().profile().model.clone());
+        self.live.history.admit(response)
     }
 }
 

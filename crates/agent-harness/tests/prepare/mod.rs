@@ -3,9 +3,12 @@
 mod ask;
 mod call;
 mod compact;
+mod events;
+mod offload;
 mod overflow;
 mod parked;
 mod shared;
+mod siblings;
 mod stages;
 // Cases end to end.
 mod carried;

@@ -240,7 +240,7 @@ fn every_tier_has_one_turn_and_what_is_no_progress_is_not_written() {
 
 fn clipped(cx: &TierCx<'_>, keep_bytes: usize) -> TierVerdict {
     let results_to = EntryId::at(cx.of.history.len());
-    TierVerdict::Rewrite(Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false })
+    TierVerdict::Rewrite(Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false, offloaded: true })
 }
 
 #[test]

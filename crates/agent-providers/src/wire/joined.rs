@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::form::{Cx, Form, Run};
 use super::marks::{Splice, Unmarkable};
-use super::strangers::note_left_out;
+use super::strangers::{note_left_out, of_this_model};
 
 /// What was rendered so far, as a list of buffers that bodies share.
 #[derive(Debug)]
@@ -211,6 +211,7 @@ impl<F: Form> Joined<F> {
         };
         self.has_summary |= matches!(piece, Rendered::Summary { .. });
         let remembered = self.segments.entry(key).or_insert_with(|| {
+            let piece = of_this_model(piece, cx);
             note_left_out(piece, cx);
             Remembered { runs: form.runs(piece, cx), used: self.round }
         });

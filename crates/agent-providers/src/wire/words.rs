@@ -2,9 +2,15 @@
 
 use std::borrow::Cow;
 
-use agent_core::ToolInput;
+use agent_core::{BlobHash, Clip, ToolInput};
+use sha2::{Digest as _, Sha256};
 
 use super::json::{quoted, sound};
+
+/// A text as it is shown where results are clipped; what was put whole elsewhere is named by its hash.
+pub(crate) fn clipped(text: &str, clip: Option<Clip>) -> Cow<'_, str> {
+    agent_core::clipped(text, clip, |text| BlobHash::of_digest(&Sha256::digest(text.as_bytes()).into()))
+}
 
 /// The input of a call, byte for byte; what is no JSON object is wrapped into one, where the wire takes no other.
 pub(crate) fn object_input(input: &ToolInput) -> Cow<'_, str> {

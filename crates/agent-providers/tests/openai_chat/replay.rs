@@ -56,6 +56,7 @@ fn a_rewrite_takes_thinking_and_long_results_out() {
         results_to: EntryId::at(2),
         keep_bytes: 10,
         strip_reasoning: false,
+        offloaded: false,
     }))
     .unwrap();
     log.push(Entry::Boundary(Rewrite::Summary {
@@ -207,7 +208,12 @@ fn parts_that_our_types_do_not_have_go_back_as_they_came() {
     let notes: Vec<&str> = notes.iter().map(|note| note.what.as_str()).collect();
     assert_eq!(notes, [["message.part"; 3], ["tool_result.part"; 3]].concat());
     log.push(user("on")).unwrap();
-    let cleared = Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 60, strip_reasoning: false };
+    let cleared = Rewrite::Cleared {
+        results_to: EntryId::at(2),
+        keep_bytes: 60,
+        strip_reasoning: false,
+        offloaded: false,
+    };
     log.push(Entry::Boundary(cleared)).unwrap();
     let (sent, _) = Ask::bare("openai-chat").told(&log);
     assert!(sent.contains("[image_url, 78 bytes removed]") && sent.contains(parts), "{sent}");

@@ -125,7 +125,11 @@ impl MessagesCodec {
             None => self.started = Some(id.to_owned()),
         }
         let id = (!id.is_empty()).then(|| id.to_owned());
-        out.push(ModelEvent::Start(Origin { model: message.model.as_str().to_owned(), message: id }));
+        out.push(ModelEvent::Start(Origin {
+            model: message.model.as_str().to_owned(),
+            message: id,
+            asked: None,
+        }));
         self.count(message.usage, out);
         cleared(message.context_management, out);
         self.content(message.content, lone, out)?;

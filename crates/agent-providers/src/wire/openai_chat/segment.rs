@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered, Seal,
-    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart, clipped, clipped_file, clipped_part,
+    AssistantPart, AssistantText, Clip, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered,
+    Seal, ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart, clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -15,6 +15,7 @@ use super::quirks::{NoContent, Quirks, ReasoningBack};
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, replaced, sound};
 use crate::wire::parts::document_words;
+use crate::wire::words::clipped;
 
 /// Who speaks in an item of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +218,7 @@ impl Renderer<'_, '_> {
     fn result(
         &mut self,
         result: &ToolResult,
-        clip: Option<usize>,
+        clip: Option<Clip>,
         content: &mut Content,
         shown: &mut Content,
     ) {
