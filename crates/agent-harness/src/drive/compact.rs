@@ -69,7 +69,7 @@ impl Drive {
                 Move::Blocked(words) => return Ok(Looked::Blocked(words)),
                 Move::Ask { tier, ask } => {
                     self.tell_begun(&mut begun, tier);
-                    match self.ask(ask).await? {
+                    match Box::pin(self.ask(ask)).await? {
                         Some(answer) => machine.answer(answer),
                         None => return Ok(Looked::Stopped),
                     }
@@ -82,7 +82,7 @@ impl Drive {
                 }
                 Move::Rewrite(compacted) => {
                     let since = self.tell_begun(&mut begun, compacted.tier);
-                    if let Some(error) = self.rewrite(compacted, since).await? {
+                    if let Some(error) = Box::pin(self.rewrite(compacted, since)).await? {
                         return Ok(Looked::Refused(error));
                     }
                 }

@@ -114,7 +114,7 @@ impl Drive {
             let reason = error.kind.as_str().to_owned();
             self.out.stage(EventBody::Tombstone { attempt, message, reason });
         }
-        let refused = match self.compact(Cause::Overflow).await? {
+        let refused = match Box::pin(self.compact(Cause::Overflow)).await? {
             Looked::Stopped => return Ok(Some(Report::Aborted(None))),
             Looked::Fits if self.live.history.len() > entries => {
                 let ModelError { kind, message, .. } = error;
