@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::step::{MISSING_RESULT, Parts, Repair, disambiguate};
-use crate::{
-    CallId, EntryId, HistoryView, PendingStep, RawJson, Response, StepRecord, Text, ToolOutput, UserMessage,
-};
+use crate::{CallId, EntryId, HistoryView, PendingStep, Response, StepRecord, Text, ToolOutput, UserMessage};
 
 /// The log of a session. It grows; nothing in it can be changed or taken out (requirement M2).
 #[derive(Debug, Clone, Default)]
@@ -153,15 +151,15 @@ impl History {
     /// Builds a history from stored entries, mending what breaks the rules and saying so (requirement M4).
     ///
     /// The stored bytes stay as they are. An entry that is not readable at all is an error that names it.
-    pub fn load(stored: &[RawJson]) -> Result<(Self, Vec<(EntryId, Repair)>), UnreadableEntry> {
+    pub fn load<S: AsRef<str>>(stored: &[S]) -> Result<(Self, Vec<(EntryId, Repair)>), UnreadableEntry> {
         let mut repairs = Vec::new();
         let mut history = Self::new();
-        for (position, raw) in stored.iter().enumerate() {
+        for (position, text) in stored.iter().map(AsRef::as_ref).enumerate() {
             let id = EntryId::at(position);
-            let entry = match raw.to::<Entry>() {
+            let entry = match serde_json::from_str::<Entry>(text) {
                 Ok(entry) => entry,
                 Err(cause) => {
-                    let Ok(StoredStep::Step(parts)) = raw.to::<StoredStep>() else {
+                    let Ok(StoredStep::Step(parts)) = serde_json::from_str::<StoredStep>(text) else {
                         return Err(UnreadableEntry { id, cause });
                     };
                     let (step, mended) = parts.repaired();
@@ -346,10 +344,6 @@ mod tests {
     use super::*;
     use crate::step::Repair;
 
-    fn stored(entries: &[&str]) -> Vec<RawJson> {
-        entries.iter().map(|entry| RawJson::parse(*entry).unwrap()).collect()
-    }
-
     fn step(call: &str, result: &str) -> String {
         format!(
             r#"{{"step":{{"response":{{"parts":[{{"tool_call":{{"id":"{call}","name":"t","input":{{"json":{{}}}}}}}}],"finish":{{"kind":"tool_calls","raw":"tool_use"}}}},"results":[{{"call":"{result}","output":{{"text":"r"}}}}]}}}}"#
@@ -359,7 +353,7 @@ mod tests {
     #[test]
     fn what_breaks_the_rules_is_mended_in_the_view() {
         let check = |entries: &[&str], expect: &[(usize, Repair)]| {
-            let (history, repairs) = History::load(&stored(entries)).unwrap();
+            let (history, repairs) = History::load(entries).unwrap();
             let expect: Vec<_> =
                 expect.iter().map(|(at, repair)| (EntryId::at(*at), repair.clone())).collect();
             assert_eq!(repairs, expect);
@@ -396,11 +390,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let check = |entry: &str| {
-            History::load(&stored(&[r#"{"user":[{"text":"hi"}]}"#, entry])).unwrap_err().to_string()
-        };
+        let check =
+            |entry: &str| History::load(&[r#"{"user":[{"text":"hi"}]}"#, entry]).unwrap_err().to_string();
         assert!(check(r#"{"user":[]}"#).starts_with("entry 1 of the history is not readable"));
         assert!(check(r#"{"who":1}"#).contains("unknown variant `who`"));
         assert!(check("7").starts_with("entry 1"));
+        assert!(check(r#"{"user":[{"text":"cut"#).starts_with("entry 1"), "what is no JSON at all");
     }
 }

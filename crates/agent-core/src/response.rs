@@ -126,6 +126,8 @@ impl ResponseBuilder {
     pub fn finish(mut self) -> Option<Response> {
         let finish = self.finish.take()?;
         self.keep_open_text();
+        // It stays as long as the session.
+        self.parts.shrink_to_fit();
         Some(Response { origin: self.origin, parts: self.parts, finish, usage: self.usage })
     }
 

@@ -30,7 +30,7 @@ pub struct Session {
 }
 
 #[derive(Default)]
-struct Slot(Option<Live>);
+struct Slot(Option<Box<Live>>);
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -116,7 +116,8 @@ impl Session {
             Some(live) => {
                 Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: false }
             }
-            None => Live::open(&self.config, &self.id).await?,
+            // Once in the life of a session: what it takes is not reserved in every send.
+            None => Box::pin(Live::open(&self.config, &self.id)).await?,
         };
         loaded.live.gauge = self.gauge.clone();
         Ok(loaded)

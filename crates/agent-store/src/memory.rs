@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Entry, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
+    BlobHash, Checkpoint, Commit, Entry, Event, JournalRecord, Revision, SessionId, SessionMeta,
     SessionRecord, SessionSummary, TerminalReason, Usage,
 };
 use async_trait::async_trait;
@@ -234,7 +234,7 @@ impl Session {
         Ok(SessionRecord {
             meta: self.meta.clone(),
             revision: self.revision,
-            entries: self.entries.iter().map(RawJson::of).collect::<Result<_, _>>()?,
+            entries: self.entries.iter().map(serde_json::to_string).collect::<Result<_, _>>()?,
             checkpoint: self.checkpoint.clone(),
             journal: self.journal.clone(),
             last_seq: self.events.len() as u64,

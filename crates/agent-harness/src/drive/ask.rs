@@ -28,6 +28,7 @@ impl Drive {
     /// Asks; `None` when the run was stopped.
     ///
     /// It goes neither through the pipeline nor through compaction, so that it cannot compact itself (requirement P12).
+    /// Whoever calls it does so on the heap: few steps ask, and no turn should reserve what it takes.
     pub(super) async fn ask(&mut self, ask: Ask) -> Result<Option<Answer>, HarnessError> {
         // Who watches learns why it takes a while.
         self.live.journal(&self.config, &mut self.out, &[]).await?;

@@ -80,7 +80,7 @@ impl Drive {
             match next {
                 Move::Settled => return Ok(Looked::Fits),
                 Move::Blocked(words) => return Ok(Looked::Blocked(words)),
-                Move::Ask { ask, .. } => match self.ask(ask).await? {
+                Move::Ask { ask, .. } => match Box::pin(self.ask(ask)).await? {
                     Some(answer) => machine.answer(answer),
                     None => return Ok(self.stopped(begun)),
                 },
@@ -90,7 +90,7 @@ impl Drive {
                 }
                 Move::Rewrite(compacted) => {
                     let since = begun.take().map_or(now, |(_, since)| since);
-                    if let Some(error) = self.rewrite(compacted, since).await? {
+                    if let Some(error) = Box::pin(self.rewrite(compacted, since)).await? {
                         return Ok(Looked::Refused(error));
                     }
                 }

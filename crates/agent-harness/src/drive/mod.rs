@@ -49,7 +49,7 @@ pub(crate) struct Drive {
     compacted: Done,
     /// Whether there is no turn: the session is only compacted.
     is_idle: bool,
-    live: Live,
+    live: Box<Live>,
     turn: Turn,
     out: Outbox,
     cancel: Cancel,
@@ -105,7 +105,7 @@ impl Drive {
         Ok(drive)
     }
 
-    fn of(config: Arc<HarnessConfig>, live: Live, out: Outbox, cancel: Cancel) -> Self {
+    fn of(config: Arc<HarnessConfig>, live: Box<Live>, out: Outbox, cancel: Cancel) -> Self {
         Self {
             retries: RetryBudget::new(&config.retry),
             agent: config.clone(),
@@ -136,7 +136,7 @@ impl Drive {
         config: Arc<HarnessConfig>,
         loaded: Loaded,
         out: Outbox,
-    ) -> Result<(Compaction, Live), HarnessError> {
+    ) -> Result<(Compaction, Box<Live>), HarnessError> {
         let Loaded { live, repairs, changes, created, .. } = loaded;
         let mut drive = Self::of(config, live, out, Cancel::new());
         drive.is_idle = true;
@@ -162,7 +162,7 @@ impl Drive {
     }
 
     /// The session for the next message; a parked one is loaded anew, because its turn is still open.
-    pub(crate) fn into_live(self) -> Option<Live> {
+    pub(crate) fn into_live(self) -> Option<Box<Live>> {
         (!self.is_parked()).then_some(self.live)
     }
 

@@ -115,7 +115,7 @@ impl Drive {
         let (attempt, entries) = (tries.number, self.live.history.len());
         self.tell_void(attempt, &failure, failure.error.kind.as_str());
         let error = failure.error;
-        let refused = match self.compact(Cause::Overflow).await? {
+        let refused = match Box::pin(self.compact(Cause::Overflow)).await? {
             Looked::Stopped => return Ok(Some(Report::Aborted(None))),
             Looked::Fits if self.live.history.len() > entries => {
                 let ModelError { kind, message, .. } = error;

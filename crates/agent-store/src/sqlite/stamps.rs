@@ -161,7 +161,7 @@ pub(super) fn put_back(
     let mut query = db.prepare_cached("SELECT path, body FROM reads WHERE session = ?1")?;
     let mut found = query.query([n])?;
     while let Some(row) = found.next()? {
-        let body = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?.to_vec();
+        let body = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         reads.insert(row.get(0)?, rows::decode(session, Row::Checkpoint, body)?);
     }
     for (journaled, adds) in record.journal.iter_mut().zip(adds) {

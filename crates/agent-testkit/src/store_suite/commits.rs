@@ -27,9 +27,9 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap();
     let found = open.store.load(&open.id).await.unwrap().unwrap();
-    let stored: Vec<&str> = found.entries.iter().map(RawJson::get).collect();
+    let stored = &found.entries;
     let written: Vec<String> = entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
-    assert_eq!(stored, written);
+    assert_eq!(*stored, written);
     assert!(stored[1].contains(RAW), "{}", stored[1]);
     let (history, repairs) = History::load(&found.entries).unwrap();
     assert_eq!((history.entries(), repairs.len()), (&entries[..], 0));
