@@ -24,9 +24,9 @@ is part of it. `cargo xtask bench store --check` fails when instructions, bytes 
 more than 1.2 times.
 
 Processor time has two lines because two threads spend it. The one that writes to the database does the same work at step
-1,000 as at step 50. The rest is spent in the harness's own thread: it sleeps for the disk twice a step, and wakes to
-caches in which the request's body, 3 MB by then and larger than the processor's second cache, has taken the place of
-everything else, so that the same instructions take longer; what the kernel does for a sleep and a wake is in it too.
+1,000 as at step 50. The rest is spent in the harness's own thread, in as many instructions late as early; a profile shows
+it spread thin, as caches that are cold would: the thread sleeps for the disk twice a step, and the request's body, 3 MB by
+then, is larger than the processor's second cache. What the kernel does for a sleep and a wake is in it too.
 
 The second is each operation of a store on its own, from `cargo bench -p agent-store`: a step is one entry of 3 KB with
 its events. Loading reads a whole session, its entries as the text that is stored; resuming reads them too, each once.
