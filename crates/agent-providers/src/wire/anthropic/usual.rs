@@ -16,7 +16,7 @@ pub(super) struct UsualDelta<'e> {
 
 /// The delta of an event; `None` when the event is anything more or less than that.
 pub(super) fn usual_delta(event: &str) -> Option<UsualDelta<'_>> {
-    let mut scan = Scan { text: event, at: 0 };
+    let mut scan = Scan::of(event);
     let (mut kind, mut index, mut delta) = (None, None, None);
     scan.object(|scan| match scan.word(&["type", "index", "delta"])? {
         "type" => fill(&mut kind, scan.value(&["content_block_delta"])?),
@@ -29,7 +29,7 @@ pub(super) fn usual_delta(event: &str) -> Option<UsualDelta<'_>> {
 
 /// The block of an event that only ends one; `None` when the event is anything more or less than that.
 pub(super) fn usual_stop(event: &str) -> Option<u32> {
-    let mut scan = Scan { text: event, at: 0 };
+    let mut scan = Scan::of(event);
     let (mut kind, mut index) = (None, None);
     scan.object(|scan| match scan.word(&["type", "index"])? {
         "type" => fill(&mut kind, scan.value(&["content_block_stop"])?),
@@ -40,7 +40,7 @@ pub(super) fn usual_stop(event: &str) -> Option<u32> {
 
 /// Whether an event says its type, which is this one, and nothing else.
 pub(super) fn is_bare(event: &str, kind: &'static str) -> bool {
-    let mut scan = Scan { text: event, at: 0 };
+    let mut scan = Scan::of(event);
     let mut said = None;
     let read = scan.object(|scan| {
         scan.word(&["type"])?;
@@ -51,10 +51,15 @@ pub(super) fn is_bare(event: &str, kind: &'static str) -> bool {
 
 struct Scan<'e> {
     text: &'e str,
-    at: usize,
+    /// What is not read yet of it.
+    rest: &'e [u8],
 }
 
 impl<'e> Scan<'e> {
+    fn of(text: &'e str) -> Self {
+        Self { text, rest: text.as_bytes() }
+    }
+
     /// A delta's type and words.
     fn delta(&mut self) -> Option<(&'static str, Cow<'e, str>)> {
         let (mut kind, mut words) = (None, None);
@@ -75,12 +80,9 @@ impl<'e> Scan<'e> {
         self.expect(b'{')?;
         loop {
             field(self)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => {
-                    self.at += 1;
-                    return Some(());
-                }
+            match self.take()? {
+                b',' => {}
+                b'}' => return Some(()),
                 _ => return None,
             }
         }
@@ -99,60 +101,68 @@ impl<'e> Scan<'e> {
     #[inline(always)]
     fn value(&mut self, texts: &[&'static str]) -> Option<&'static str> {
         self.expect(b'"')?;
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let is_next = |text: &&&str| rest.starts_with(text.as_bytes()) && rest.get(text.len()) == Some(&b'"');
-        let text = *texts.iter().find(is_next)?;
-        self.at += text.len() + 1;
-        Some(text)
+        for text in texts {
+            if let Some([b'"', rest @ ..]) = self.rest.strip_prefix(text.as_bytes()) {
+                self.rest = rest;
+                return Some(text);
+            }
+        }
+        None
     }
 
     /// A text of any kind. Deltas are short, so that looking at one byte after the other is the quickest.
     fn words(&mut self) -> Option<Cow<'e, str>> {
         self.expect(b'"')?;
-        let (start, bytes) = (self.at, self.text.as_bytes());
-        let mut is_plain = true;
-        loop {
-            match bytes.get(self.at)? {
-                b'"' => break,
-                b'\\' => {
-                    is_plain = false;
-                    self.at += 2;
-                }
-                // JSON has no control characters in a text.
-                0..b' ' => return None,
-                _ => self.at += 1,
-            }
+        // JSON has no control characters in a text.
+        let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..b' ');
+        let mut end = self.rest.iter().position(special)?;
+        let is_plain = self.rest.get(end) == Some(&b'"');
+        while self.rest.get(end) == Some(&b'\\') {
+            let behind = end + 2;
+            end = behind + self.rest.get(behind..)?.iter().position(special)?;
         }
-        let end = self.at;
-        self.at += 1;
-        let inner = self.text.get(start..end)?;
+        let start = self.text.len() - self.rest.len();
+        let inner = self.text.get(start..start + end)?;
+        self.rest = self.rest.get(end..)?.strip_prefix(b"\"")?;
         if is_plain {
             return Some(Cow::Borrowed(inner));
         }
-        let general = || serde_json::from_str(self.text.get(start - 1..=end)?).ok();
+        let general = || serde_json::from_str(self.text.get(start - 1..=start + end)?).ok();
         unescaped(inner).or_else(general).map(Cow::Owned)
     }
 
     /// A count as JSON writes it.
     fn number(&mut self) -> Option<u32> {
-        self.peek()?;
-        let rest = self.text.get(self.at..)?;
-        let end = rest.bytes().position(|byte| !byte.is_ascii_digit())?;
-        let digits = rest.get(..end).filter(|digits| !digits.starts_with('0') || *digits == "0")?;
-        self.at += end;
-        digits.parse().ok()
+        let first = self.take().filter(u8::is_ascii_digit)?;
+        let mut number = u32::from(first - b'0');
+        while let [digit @ b'0'..=b'9', rest @ ..] = self.rest {
+            number = number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))?;
+            self.rest = rest;
+            if first == b'0' {
+                return None;
+            }
+        }
+        Some(number)
     }
 
     fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
+        (self.take()? == byte).then_some(())
     }
 
     /// The next byte that is no white space.
+    fn take(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.rest = self.rest.get(1..)?;
+        Some(byte)
+    }
+
+    /// The same, left where it is.
     fn peek(&mut self) -> Option<u8> {
         loop {
-            match self.text.as_bytes().get(self.at)? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                byte => return Some(*byte),
+            match self.rest {
+                [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] => self.rest = rest,
+                [byte, ..] => return Some(*byte),
+                [] => return None,
             }
         }
     }
