@@ -55,7 +55,7 @@ mod view;
 pub use accountant::{Accountant, BytesPerToken, TokenCounter};
 pub use blob::BlobHash;
 pub use body::{BLOCK_BYTES, Body, SharedBuffers};
-pub use cancel::Cancel;
+pub use cancel::{Cancel, Cancelled};
 pub use card::{COMPLETE_TOOL, CardError, SystemBlock, ToolCard, ToolChoice};
 pub use clip::{clipped, clipped_file, clipped_part};
 pub use context::Context;

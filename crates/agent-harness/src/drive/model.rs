@@ -102,12 +102,11 @@ async fn read(
         let next = stream.next().await;
         progress.began = true;
         let Some(event) = next else { return Ok(()) };
-        let event = event?;
-        progress.fold.take(&event);
-        if let ModelEvent::Cleared { tokens } = event {
-            progress.cleared = tokens;
+        match progress.fold.take(event?) {
+            Some(ModelEvent::Cleared { tokens }) => progress.cleared = tokens,
+            Some(event) => progress.told |= tell(event, out, attempt),
+            None => {}
         }
-        progress.told |= tell(event, out, attempt);
         if cancel.is_cancelled() {
             // Many events may be there at once, so that nothing waits between them.
             return Err(ModelError::cancelled());
