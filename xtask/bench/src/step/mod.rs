@@ -23,7 +23,8 @@ a second when a request begins in the instant in which the first is on its way b
 clients on our crates give it back before an answer ends.
 
 What a process does once is a part of short runs: the facade's first step runs more code that was never touched before
-than a floor's does, some 1.5 ms of it, which the ratios at N = 10 and 50 hold and those at 200 and 500 hardly do. Of the
+than a floor's does, some 1.5 ms of it, which the ratios at N = 10 and 50 hold and those at 200 and 500 hardly do; the last
+table of this page, which times the loop alone and not the start of the process, has N = 50 without most of it. Of the
 instructions of a step beyond the floor's, half are the codec's (each event read with all its fields, the answer folded,
 the entry written as bytes), half the harness's (commit, events, plan of breakpoints, preparation, tool call); a profile by
 time is flat, with the kernel's copy to the socket first.
