@@ -71,25 +71,22 @@ impl Drive {
                 machine.advance(cascade, &cx)
             });
             self.live.compaction = machine.state();
-            let tier = match &next {
-                Move::Ask { tier, .. } | Move::Failed { tier, .. } => Some(*tier),
-                Move::Rewrite(compacted) => Some(compacted.tier),
-                Move::Settled | Move::Blocked(_) => None,
-            };
-            self.tell_begun(&mut begun, tier, now);
             match next {
                 Move::Settled => return Ok(Looked::Fits),
                 Move::Blocked(words) => return Ok(Looked::Blocked(words)),
-                Move::Ask { ask, .. } => match Box::pin(self.ask(ask)).await? {
-                    Some(answer) => machine.answer(answer),
-                    None => return Ok(self.stopped(begun)),
-                },
+                Move::Ask { tier, ask } => {
+                    begun = Some(self.tell_begun(begun, tier, now));
+                    match Box::pin(self.ask(ask)).await? {
+                        Some(answer) => machine.answer(answer),
+                        None => return Ok(self.stopped(begun)),
+                    }
+                }
                 Move::Failed { tier, why } => {
-                    begun = None;
+                    self.tell_begun(begun.take(), tier, now);
                     self.tell_failed(tier, why);
                 }
                 Move::Rewrite(compacted) => {
-                    let since = begun.take().map_or(now, |(_, since)| since);
+                    let (_, since) = self.tell_begun(begun.take(), compacted.tier, now);
                     if let Some(error) = Box::pin(self.rewrite(compacted, since)).await? {
                         return Ok(Looked::Refused(error));
                     }
@@ -98,20 +95,13 @@ impl Drive {
         }
     }
 
-    /// Tells that another tier is at work, and what became of the one before it.
-    fn tell_begun(&mut self, begun: &mut Begun, tier: Option<&'static str>, now: i64) {
-        let at_work = begun.map(|(tier, _)| tier);
-        if at_work == tier {
-            return;
-        }
-        if let Some(before) = at_work {
-            self.tell_failed(before, "it asked a model, and had nothing to offer then".to_owned());
-        }
-        *begun = tier.map(|tier| (tier, now));
-        if let Some(tier) = tier {
+    /// Tells that a tier is at work, once; since when it is. The machine lets one end before another begins.
+    fn tell_begun(&mut self, begun: Begun, tier: &'static str, now: i64) -> (&'static str, i64) {
+        begun.unwrap_or_else(|| {
             let before = self.live.accountant.used();
             self.out.stage(EventBody::CompactionRequested { before, tier: tier.to_owned() });
-        }
+            (tier, now)
+        })
     }
 
     fn tell_failed(&mut self, tier: &'static str, why: String) {

@@ -160,7 +160,7 @@ pub struct TierCx<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the machine must handle every verdict")]
 pub enum TierVerdict {
-    /// It has nothing to offer here; that is no failure.
+    /// It has nothing to offer here. That is no failure, unless it asked a model before: then it asked in vain.
     Pass,
     /// This boundary.
     Rewrite(Rewrite),
