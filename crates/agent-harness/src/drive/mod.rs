@@ -145,14 +145,13 @@ impl Drive {
         drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
         drive.tell_opening(repairs, changes, created);
         let before = drive.context();
-        match drive.compact(Cause::Manual).await? {
-            compact::Looked::Fits | compact::Looked::Blocked(_) | compact::Looked::Stopped => {}
-            compact::Looked::Refused(cause) => {
-                return Err(HarnessError::Prepare { session: drive.session(), cause });
-            }
-        }
+        let looked = drive.compact(Cause::Manual).await?;
         drive.tell_level();
+        // What was tried is told, also of a tier at fault.
         drive.write().await?;
+        if let compact::Looked::Refused(cause) = looked {
+            return Err(HarnessError::Prepare { session: drive.session(), cause });
+        }
         let (after, Done { tiers, failed }) = (drive.context(), drive.compacted);
         Ok((Compaction { before, after, tiers, failed, usage: drive.spent }, drive.live))
     }
