@@ -1,6 +1,8 @@
 //! Compaction: the moves of the cascade, each written before the next, told, and then shown to the hooks.
 
-use agent_core::{Diagnostic, Entry, EventBody};
+use std::borrow::Cow;
+
+use agent_core::{Diagnostic, Entry, EventBody, LanguageModel, ModelProfile};
 use agent_prepare::{Cause, CompactCx, Compacted, ContextState, Move, PrepareError, Synthesised};
 
 use super::Drive;
@@ -51,6 +53,7 @@ impl Drive {
             Cause::Overflow => self.model().clone(),
             Cause::First | Cause::Continuation | Cause::Manual => config.model.clone(),
         };
+        let profile = self.room_for(&*model);
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(self.stopped(begun));
@@ -62,7 +65,7 @@ impl Drive {
                 let cx = CompactCx {
                     history: &live.history,
                     accountant: &live.accountant,
-                    model: model.profile(),
+                    model: &profile,
                     apart: config.summary_model.as_ref().map(|model| model.profile()),
                     slots,
                     state: live.compaction,
@@ -93,6 +96,17 @@ impl Drive {
                 }
             }
         }
+    }
+
+    /// The model that room is made for. A boundary is one for all models of the session: where the thinking of any of them
+    /// is bound to the bytes before it, what lies before the boundary loses its own.
+    fn room_for<'m>(&self, model: &'m dyn LanguageModel) -> Cow<'m, ModelProfile> {
+        let profile = model.profile();
+        let mut all = std::iter::once(self.config.model.profile()).chain(self.live.encoders.profiles());
+        if profile.binds_thinking_to_prefix || !all.any(|other| other.binds_thinking_to_prefix) {
+            return Cow::Borrowed(profile);
+        }
+        Cow::Owned(ModelProfile { binds_thinking_to_prefix: true, ..profile.clone() })
     }
 
     /// Tells that a tier is at work, once; since when it is. The machine lets one end before another begins.
