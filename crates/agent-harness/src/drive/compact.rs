@@ -1,14 +1,18 @@
 //! Compaction: the moves of the cascade, each written before the next, told, and then shown to the hooks.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use agent_core::{Diagnostic, Entry, EventBody, LanguageModel, ModelProfile};
+use agent_core::{Cancel, Diagnostic, Entry, EventBody, LanguageModel, ModelProfile};
 use agent_prepare::{Cause, CompactCx, Compacted, ContextState, Move, PrepareError, Synthesised};
 
 use super::Drive;
 use crate::HarnessError;
-use crate::compaction::{CompactedTier, FailedTier};
+use crate::compaction::{CompactedTier, Compaction, Done, FailedTier};
+use crate::config::HarnessConfig;
 use crate::hooks::PostCompactCx;
+use crate::live::{Live, Loaded};
+use crate::outbox::Outbox;
 
 /// What came of looking at the context.
 pub(super) enum Looked {
@@ -26,6 +30,31 @@ pub(super) enum Looked {
 type Begun = Option<(&'static str, i64)>;
 
 impl Drive {
+    /// Compacts a session on which no turn is open, because the user asked for it.
+    pub(crate) async fn compact_by_hand(
+        config: Arc<HarnessConfig>,
+        loaded: Loaded,
+        out: Outbox,
+    ) -> Result<(Compaction, Box<Live>), HarnessError> {
+        let Loaded { live, repairs, changes, created, .. } = loaded;
+        let mut drive = Self::of(config, live, out, Cancel::new());
+        drive.is_idle = true;
+        drive.turn_from = drive.last_asked();
+        // What `prepare_call` gave was for a turn that is over.
+        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
+        drive.tell_opening(repairs, changes, created);
+        let before = drive.context();
+        let looked = drive.compact(Cause::Manual).await?;
+        drive.tell_level();
+        // What was tried is told, also of a tier at fault.
+        drive.write().await?;
+        if let Looked::Refused(cause) = looked {
+            return Err(HarnessError::Prepare { session: drive.session(), cause });
+        }
+        let (after, Done { tiers, failed }) = (drive.context(), drive.compacted);
+        Ok((Compaction { before, after, tiers, failed, usage: drive.spent }, drive.live))
+    }
+
     /// How full the context is.
     pub(super) fn context(&self) -> ContextState {
         self.config.pipeline.cascade().measure(&self.live.accountant, self.config.model.profile())
