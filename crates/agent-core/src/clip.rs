@@ -39,15 +39,14 @@ pub fn clipped_part(part: &ProviderPart, clip: Option<Clip>) -> Option<String> {
 
 /// The handles that are not whole in the head or in the tail, as the note has them.
 fn handles(text: &str, head: usize, tail: usize) -> String {
+    let is_known = |handle: &str| text[..head].contains(handle) || text[tail..].contains(handle);
     let mut found: Vec<&str> = Vec::new();
     for (at, handle) in BlobHash::handles_in(text) {
         let is_cut = at < tail && at + handle.len() > head;
-        if is_cut && found.len() < MOST_HANDLES && !found.contains(&handle) {
+        if is_cut && found.len() < MOST_HANDLES && !found.contains(&handle) && !is_known(handle) {
             found.push(handle);
         }
     }
-    let known = |handle: &str| text[..head].contains(handle) || text[tail..].contains(handle);
-    found.retain(|handle| !known(handle));
     if found.is_empty() { String::new() } else { format!("; whole: {}", found.join(", ")) }
 }
 
@@ -103,6 +102,12 @@ mod tests {
         assert_eq!(note(&format!("{a} {} {a}", "y".repeat(100)), 138), "102 bytes removed");
         assert_eq!(note(&format!("xxxx blob:abc {}", "y".repeat(100)), 4), "110 bytes removed");
         assert_eq!(note(&format!("xxxx {a} {b} {a} yyyy"), 8), format!("211 bytes removed; whole: {a}, {b}"));
+        // Those that are known take no place of one that is not.
+        let known: String = ('0'..='3').map(blob).collect();
+        let cut = format!("{known}{} {known}{a}", "y".repeat(9));
+        assert!(
+            note(&format!("{cut} {}", "z".repeat(400)), 2 * known.len()).ends_with(&format!("; whole: {a}"))
+        );
         let many: String = ('0'..='9').map(blob).collect();
         assert_eq!(note(&format!("x{many}y"), 2).matches("blob:").count(), 3);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Encoder, LanguageModel};
+use agent_core::{Encoder, LanguageModel, ModelProfile};
 
 /// Encoders by model. The same model again gets the encoder that it had, and with it the bytes that were sent.
 #[derive(Debug, Default)]
@@ -18,6 +18,11 @@ impl Encoders {
             self.0.len() - 1
         });
         &mut *self.0[at].1
+    }
+
+    /// The models that were asked since the session was loaded.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = &ModelProfile> {
+        self.0.iter().map(|(model, _)| model.profile())
     }
 }
 

@@ -81,7 +81,8 @@ impl Session {
     /// the session. [`crate::PrepareCall`] is not asked, and what it gave turns before is not used.
     ///
     /// # Errors
-    /// While a message is at work, while a turn is open, and for a session that does not exist.
+    /// While a message is at work, while a turn is open, for a session that does not exist, and when a tier gives a boundary
+    /// that the history refuses.
     pub async fn compact(&self) -> Result<Compaction, HarnessError> {
         let Ok(mut slot) = self.live.clone().try_lock_owned() else {
             return Err(HarnessError::AtWork(self.id.clone()));

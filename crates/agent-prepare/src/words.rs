@@ -68,9 +68,14 @@ pub(crate) fn say(words: &[Text], model: &ModelProfile, history: HistoryView<'_>
     Said::Stays(Note { kind, text })
 }
 
-/// Whether a note with these words stands since the user spoke last, as far as [`MOST_BACK`] entries back.
+/// Whether a note with these words stands since the user spoke last and is shown, as far as [`MOST_BACK`] entries back.
 pub(crate) fn stands(history: HistoryView<'_>, words: &str) -> bool {
-    recent_notes(history).any(|note| note.text.as_str() == words)
+    let recent = shown(history).take(MOST_BACK).take_while(|entry| !matches!(entry, Entry::User(_)));
+    let mut notes = recent.filter_map(|entry| match entry {
+        Entry::Note(note) => Some(note),
+        Entry::User(_) | Entry::Step(_) | Entry::Boundary(_) => None,
+    });
+    notes.any(|note| note.text.as_str() == words)
 }
 
 fn blocks(words: &[Text]) -> String {
@@ -87,17 +92,11 @@ fn blocks(words: &[Text]) -> String {
 impl<'h> Standing<'h> {
     /// As this model sees the history. The work is that of [`FARTHEST`] entries at most.
     fn of(history: HistoryView<'h>, model: &ModelProfile) -> Self {
-        let (mut shown_from, mut is_past_turn, mut none) = (0, false, Self::Nothing);
-        for (back, (position, entry)) in history.entries().iter().enumerate().rev().enumerate() {
-            if position < shown_from || back == FARTHEST {
-                return Self::OutOfSight;
-            }
+        let (mut seen, mut is_past_turn, mut none) = (0, false, Self::Nothing);
+        for (back, entry) in shown(history).take(FARTHEST).enumerate() {
+            seen = back + 1;
             match entry {
                 Entry::User(_) => is_past_turn = true,
-                // One that reaches past itself was mended away.
-                Entry::Boundary(Rewrite::Summary { kept_from, .. }) if kept_from.position() <= position => {
-                    shown_from = shown_from.max(kept_from.position());
-                }
                 Entry::Note(note) if is_directive(note) && is_past_turn && is_hidden(note, model) => {
                     none = Self::OutOfSight;
                 }
@@ -108,7 +107,7 @@ impl<'h> Standing<'h> {
                 Entry::Note(_) | Entry::Step(_) | Entry::Boundary(_) => {}
             }
         }
-        none
+        if seen < history.entries().len() { Self::OutOfSight } else { none }
     }
 }
 
@@ -122,16 +121,20 @@ fn is_hidden(note: &Note, model: &ModelProfile) -> bool {
     note.kind == NoteKind::TurnScoped && model.turn_scoped_system
 }
 
-/// Notes since the user spoke last and since the last summary, the newest first.
-fn recent_notes(history: HistoryView<'_>) -> impl Iterator<Item = &Note> {
-    let recent = history.entries().iter().rev().take(MOST_BACK).take_while(|entry| match entry {
-        Entry::User(_) | Entry::Boundary(Rewrite::Summary { .. }) => false,
-        Entry::Step(_) | Entry::Note(_) | Entry::Boundary(Rewrite::Cleared { .. }) => true,
+/// The entries that no summary covers, the newest first.
+fn shown(history: HistoryView<'_>) -> impl Iterator<Item = &Entry> {
+    let mut from = 0;
+    let newest_first = history.entries().iter().enumerate().rev();
+    let shown = newest_first.take_while(move |(position, entry)| {
+        // One that reaches past itself was mended away.
+        if let Entry::Boundary(Rewrite::Summary { kept_from, .. }) = entry
+            && kept_from.position() <= *position
+        {
+            from = from.max(kept_from.position());
+        }
+        *position >= from
     });
-    recent.filter_map(|entry| match entry {
-        Entry::Note(note) => Some(note),
-        Entry::User(_) | Entry::Step(_) | Entry::Boundary(_) => None,
-    })
+    shown.map(|(_, entry)| entry)
 }
 
 /// Stands before words when others may stand before them.
@@ -362,5 +365,22 @@ mod tests {
         let history = history([user("Go."), kept(&["a"]), Entry::Note(other)]);
         assert_eq!(say(&texts(&["a"]), &model(true), history.view()), Said::Nothing);
         assert!(stands(history.view(), "It is Tuesday.") && !stands(history.view(), "It is Monday."));
+    }
+
+    #[test]
+    fn a_note_stands_until_the_user_speaks_or_a_summary_covers_it() {
+        let check = |behind: Vec<Entry>, expect: bool| {
+            let note = Note { kind: NoteKind::State, text: Text::new("The tests pass.").unwrap() };
+            let history = history([user("Go."), Entry::Note(note)].into_iter().chain(behind));
+            assert_eq!(stands(history.view(), "The tests pass."), expect, "{:?}", history.entries());
+        };
+        check(vec![], true);
+        check(vec![step(), cleared()], true);
+        check(vec![step(), user("Go on.")], false);
+        // It is kept behind this one, and not behind that one.
+        check(vec![summary(1), step()], true);
+        check(vec![summary(2), step()], false);
+        check((2..MOST_BACK + 1).map(|_| step()).collect(), true);
+        check((2..MOST_BACK + 2).map(|_| step()).collect(), false);
     }
 }

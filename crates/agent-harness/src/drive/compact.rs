@@ -1,12 +1,18 @@
 //! Compaction: the moves of the cascade, each written before the next, told, and then shown to the hooks.
 
-use agent_core::{Diagnostic, Entry, EventBody};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use agent_core::{Cancel, Diagnostic, Entry, EventBody, LanguageModel, ModelProfile};
 use agent_prepare::{Cause, CompactCx, Compacted, ContextState, Move, PrepareError, Synthesised};
 
 use super::Drive;
 use crate::HarnessError;
-use crate::compaction::{CompactedTier, FailedTier};
+use crate::compaction::{CompactedTier, Compaction, Done, FailedTier};
+use crate::config::HarnessConfig;
 use crate::hooks::PostCompactCx;
+use crate::live::{Live, Loaded};
+use crate::outbox::Outbox;
 
 /// What came of looking at the context.
 pub(super) enum Looked {
@@ -24,6 +30,31 @@ pub(super) enum Looked {
 type Begun = Option<(&'static str, i64)>;
 
 impl Drive {
+    /// Compacts a session on which no turn is open, because the user asked for it.
+    pub(crate) async fn compact_by_hand(
+        config: Arc<HarnessConfig>,
+        loaded: Loaded,
+        out: Outbox,
+    ) -> Result<(Compaction, Box<Live>), HarnessError> {
+        let Loaded { live, repairs, changes, created, .. } = loaded;
+        let mut drive = Self::of(config, live, out, Cancel::new());
+        drive.is_idle = true;
+        drive.turn_from = drive.last_asked();
+        // What `prepare_call` gave was for a turn that is over.
+        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
+        drive.tell_opening(repairs, changes, created);
+        let before = drive.context();
+        let looked = drive.compact(Cause::Manual).await?;
+        drive.tell_level();
+        // What was tried is told, also of a tier at fault.
+        drive.write().await?;
+        if let Looked::Refused(cause) = looked {
+            return Err(HarnessError::Prepare { session: drive.session(), cause });
+        }
+        let (after, Done { tiers, failed }) = (drive.context(), drive.compacted);
+        Ok((Compaction { before, after, tiers, failed, usage: drive.spent }, drive.live))
+    }
+
     /// How full the context is.
     pub(super) fn context(&self) -> ContextState {
         self.config.pipeline.cascade().measure(&self.live.accountant, self.config.model.profile())
@@ -51,6 +82,7 @@ impl Drive {
             Cause::Overflow => self.model().clone(),
             Cause::First | Cause::Continuation | Cause::Manual => config.model.clone(),
         };
+        let profile = self.room_for(&*model);
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(self.stopped(begun));
@@ -62,7 +94,7 @@ impl Drive {
                 let cx = CompactCx {
                     history: &live.history,
                     accountant: &live.accountant,
-                    model: model.profile(),
+                    model: &profile,
                     apart: config.summary_model.as_ref().map(|model| model.profile()),
                     slots,
                     state: live.compaction,
@@ -71,25 +103,22 @@ impl Drive {
                 machine.advance(cascade, &cx)
             });
             self.live.compaction = machine.state();
-            let tier = match &next {
-                Move::Ask { tier, .. } | Move::Failed { tier, .. } => Some(*tier),
-                Move::Rewrite(compacted) => Some(compacted.tier),
-                Move::Settled | Move::Blocked(_) => None,
-            };
-            self.tell_begun(&mut begun, tier, now);
             match next {
                 Move::Settled => return Ok(Looked::Fits),
                 Move::Blocked(words) => return Ok(Looked::Blocked(words)),
-                Move::Ask { ask, .. } => match Box::pin(self.ask(ask)).await? {
-                    Some(answer) => machine.answer(answer),
-                    None => return Ok(self.stopped(begun)),
-                },
+                Move::Ask { tier, ask } => {
+                    begun = Some(self.tell_begun(begun, tier, now));
+                    match Box::pin(self.ask(ask)).await? {
+                        Some(answer) => machine.answer(answer),
+                        None => return Ok(self.stopped(begun)),
+                    }
+                }
                 Move::Failed { tier, why } => {
-                    begun = None;
+                    self.tell_begun(begun.take(), tier, now);
                     self.tell_failed(tier, why);
                 }
                 Move::Rewrite(compacted) => {
-                    let since = begun.take().map_or(now, |(_, since)| since);
+                    let (_, since) = self.tell_begun(begun.take(), compacted.tier, now);
                     if let Some(error) = Box::pin(self.rewrite(compacted, since)).await? {
                         return Ok(Looked::Refused(error));
                     }
@@ -98,20 +127,24 @@ impl Drive {
         }
     }
 
-    /// Tells that another tier is at work, and what became of the one before it.
-    fn tell_begun(&mut self, begun: &mut Begun, tier: Option<&'static str>, now: i64) {
-        let at_work = begun.map(|(tier, _)| tier);
-        if at_work == tier {
-            return;
+    /// The model that room is made for. A boundary is one for all models of the session: where the thinking of any of them
+    /// is bound to the bytes before it, what lies before the boundary loses its own.
+    fn room_for<'m>(&self, model: &'m dyn LanguageModel) -> Cow<'m, ModelProfile> {
+        let profile = model.profile();
+        let mut all = std::iter::once(self.config.model.profile()).chain(self.live.encoders.profiles());
+        if profile.binds_thinking_to_prefix || !all.any(|other| other.binds_thinking_to_prefix) {
+            return Cow::Borrowed(profile);
         }
-        if let Some(before) = at_work {
-            self.tell_failed(before, "it asked a model, and had nothing to offer then".to_owned());
-        }
-        *begun = tier.map(|tier| (tier, now));
-        if let Some(tier) = tier {
+        Cow::Owned(ModelProfile { binds_thinking_to_prefix: true, ..profile.clone() })
+    }
+
+    /// Tells that a tier is at work, once; since when it is. The machine lets one end before another begins.
+    fn tell_begun(&mut self, begun: Begun, tier: &'static str, now: i64) -> (&'static str, i64) {
+        begun.unwrap_or_else(|| {
             let before = self.live.accountant.used();
             self.out.stage(EventBody::CompactionRequested { before, tier: tier.to_owned() });
-        }
+            (tier, now)
+        })
     }
 
     fn tell_failed(&mut self, tier: &'static str, why: String) {

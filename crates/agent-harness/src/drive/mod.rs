@@ -20,12 +20,12 @@ use agent_core::{
     CallId, Cancel, Entry, EntryId, EventBody, ModelError, RawJson, SessionId, StepNo, StepRecord,
     TerminalReason, TurnId, Usage, UserMessage,
 };
-use agent_prepare::{Cause, Prepared};
+use agent_prepare::Prepared;
 use agent_turn::{Report, Turn, Want};
 use tracing::Instrument;
 
 use crate::HarnessError;
-use crate::compaction::{Compaction, Done};
+use crate::compaction::Done;
 use crate::config::HarnessConfig;
 use crate::live::{Live, Loaded, Write};
 use crate::outbox::Outbox;
@@ -129,32 +129,6 @@ impl Drive {
             saved: None,
             step_span: tracing::Span::none(),
         }
-    }
-
-    /// Compacts a session on which no turn is open, because the user asked for it.
-    pub(crate) async fn compact_by_hand(
-        config: Arc<HarnessConfig>,
-        loaded: Loaded,
-        out: Outbox,
-    ) -> Result<(Compaction, Box<Live>), HarnessError> {
-        let Loaded { live, repairs, changes, created, .. } = loaded;
-        let mut drive = Self::of(config, live, out, Cancel::new());
-        drive.is_idle = true;
-        drive.turn_from = drive.last_asked();
-        // What `prepare_call` gave was for a turn that is over.
-        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
-        drive.tell_opening(repairs, changes, created);
-        let before = drive.context();
-        match drive.compact(Cause::Manual).await? {
-            compact::Looked::Fits | compact::Looked::Blocked(_) | compact::Looked::Stopped => {}
-            compact::Looked::Refused(cause) => {
-                return Err(HarnessError::Prepare { session: drive.session(), cause });
-            }
-        }
-        drive.tell_level();
-        drive.write().await?;
-        let (after, Done { tiers, failed }) = (drive.context(), drive.compacted);
-        Ok((Compaction { before, after, tiers, failed, usage: drive.spent }, drive.live))
     }
 
     pub(crate) fn session(&self) -> SessionId {

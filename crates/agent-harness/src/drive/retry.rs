@@ -48,8 +48,6 @@ enum Next {
 enum Why {
     /// The same request would fail again.
     Final,
-    /// Nothing of the conversation can be made smaller.
-    Whole,
     /// The call had all its attempts.
     Attempts,
     /// The run had all its retries.
@@ -112,19 +110,19 @@ impl Drive {
     ) -> Result<Option<Report>, HarnessError> {
         self.voided += &usage;
         tries.shortened = true;
-        let (attempt, entries) = (tries.number, self.live.history.len());
+        let attempt = tries.number;
         self.tell_void(attempt, &failure, failure.error.kind.as_str());
         let error = failure.error;
         let refused = match Box::pin(self.compact(Cause::Overflow)).await? {
             Looked::Stopped => return Ok(Some(Report::Aborted(None))),
-            Looked::Fits if self.live.history.len() > entries => {
+            // It only fits when something was made smaller.
+            Looked::Fits => {
                 let ModelError { kind, message, .. } = error;
                 self.out.stage(EventBody::StepRetrying { attempt, kind, message, wait_ms: 0, usage });
                 self.write().await?;
                 tries.number += 1;
                 return Ok(None);
             }
-            Looked::Fits => Why::Whole.said_of(error, attempt + 1),
             Looked::Blocked(words) => instead(words.text.as_str(), error),
             Looked::Refused(cause) => instead(&cause.to_string(), error),
         };
@@ -141,12 +139,9 @@ impl Drive {
         self.voided += &usage;
         let (policy, attempt) = (self.config.retry, tries.number);
         let next = tries.next(&policy, &failure, &self.retries, self.config.jitter.fraction());
-        let whole = matches!(next, Next::Again { mode: Mode::Whole, .. });
-        self.tell_void(
-            attempt,
-            &failure,
-            if whole { STREAMING_FALLBACK } else { failure.error.kind.as_str() },
-        );
+        let falls_back = matches!(next, Next::Again { mode: Mode::Whole, .. });
+        let reason = if falls_back { STREAMING_FALLBACK } else { failure.error.kind.as_str() };
+        self.tell_void(attempt, &failure, reason);
         let error = failure.error;
         match next {
             Next::Stop(why) => Ok(Some(self.give_up(why.said_of(error, attempt + 1)))),
@@ -248,10 +243,6 @@ impl Why {
         let s = if attempts == 1 { "" } else { "s" };
         let why = match self {
             Self::Final => "the same request would fail again".to_owned(),
-            Self::Whole => {
-                "the same request would fail again, and nothing of the conversation can be made smaller"
-                    .to_owned()
-            }
             Self::Attempts => "`max_attempts` of the retry policy allows no more".to_owned(),
             Self::Budget(most) => {
                 format!("the run has used its {most} retries (`run_retries` of the retry policy)")

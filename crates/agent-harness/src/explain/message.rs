@@ -1,7 +1,8 @@
 //! The conversation of a request, message by message, with what each weighs.
 
 use agent_core::{
-    AssistantPart, Draft, EntryId, Mark, MarkPoint, Message, Rendered, ToolOutput, Trim, Ttl, UserPart,
+    AssistantPart, BlobHash, Draft, EntryId, Mark, MarkPoint, Message, Rendered, ToolOutput, Trim, Ttl,
+    UserPart, clipped,
 };
 use agent_prompt::estimate_tokens;
 use serde::Serialize;
@@ -139,8 +140,9 @@ fn assistant_part(said: &AssistantPart) -> ExplainedPart {
 
 fn result_part(tool: &str, output: &ToolOutput, trim: Trim) -> ExplainedPart {
     let words = output.plain();
-    let bytes = trim.clip_results.map_or(words.len(), |clip| clip.bytes.min(words.len()));
-    part(format!("result of {tool}"), &words, bytes)
+    // Every hash is as long as another.
+    let shown = clipped(&words, trim.clip_results, |_| BlobHash::of_digest(&[0; 32]));
+    part(format!("result of {tool}"), &words, shown.len())
 }
 
 /// A part that is more than words: it weighs what its record weighs.

@@ -6,13 +6,14 @@ use agent_core::{
     Cancel, Encoder, EntryId, EventBody, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing,
     Rewrite, TerminalReason,
 };
-use agent_harness::{PostCompact, PostCompactCx, SourceError};
+use agent_harness::{HarnessError, PostCompact, PostCompactCx, SourceError};
 use agent_prepare::{Ask, Cascade, Tier, TierCx, TierVerdict, Way};
+use agent_store::Store;
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use async_trait::async_trait;
 
 use super::{Sums, compacting, is_done, model, say, text, told, words};
-use crate::support::{Hands, block, watch};
+use crate::support::{Hands, block, id, watch};
 
 /// A tier that does what its script says, in order: `asks`, `writes`, `fails`, `passes` or `breaks`.
 #[derive(Debug)]
@@ -118,6 +119,23 @@ fn what_is_told_to_begin_is_told_to_end_once() {
     check_told(vec![one(&["asks"; 9])], &[most]);
     let refused = "one failed: tier \"one\" gave a boundary that the history refuses: the boundary refers to entry 10, but must lie between 0 and 1";
     check_told(vec![one(&["breaks"])], &[refused]);
+}
+
+#[test]
+fn a_tier_at_fault_is_told_by_hand_as_well() {
+    block(async {
+        let breaks = Scripted("one", vec!["breaks"]);
+        let cascade = Cascade::new().then(breaks).manual();
+        let agent = compacting(model(vec![Reply::text("ok"); 2]), cascade, |_| {});
+        is_done(&say(&agent, &words(1_000)).await.1);
+        let failed = agent.session().compact().await;
+        assert!(matches!(failed, Err(HarnessError::Prepare { .. })), "{failed:?}");
+        let stored = told(&agent.store.events(&id(), 0).await.unwrap());
+        let [begun, ended] = stored.as_slice() else { panic!("{stored:?}") };
+        assert_eq!(begun, "requested one");
+        assert!(ended.starts_with("failed one: tier \"one\" gave a boundary"), "{ended}");
+        is_done(&say(&agent, "go on").await.1);
+    });
 }
 
 #[test]

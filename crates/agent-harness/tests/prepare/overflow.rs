@@ -91,15 +91,16 @@ impl Tier for Asks {
     }
 
     fn run(&self, cx: &TierCx<'_>) -> TierVerdict {
-        self.0.lock().unwrap().push(format!("{:?} {}", cx.cause, cx.of.model.model));
+        let binds = if cx.of.model.binds_thinking_to_prefix { ", thinking is bound" } else { "" };
+        self.0.lock().unwrap().push(format!("{:?} {}{binds}", cx.cause, cx.of.model.model));
         TierVerdict::Pass
     }
 }
 
-#[test]
-fn room_is_made_for_the_model_that_refused() {
-    let large = ModelProfile { context_window: 200_000, ..ModelProfile::conservative("scripted", "large") };
-    let own = ScriptedModel::new(vec![]).with_profile(large);
+/// What the tiers are told of the model that refused, in a session whose own model is this one.
+#[track_caller]
+fn check_room(own: ModelProfile, expect: &str) {
+    let own = ScriptedModel::new(vec![]).with_profile(own);
     let switched = ScriptedModel::new(vec![]).with_profile(super::small()).failing(0, too_long());
     let asks = Asks::default();
     let (tier, model) = (asks.clone(), switched.clone());
@@ -116,6 +117,15 @@ fn room_is_made_for_the_model_that_refused() {
         let message = end.error.unwrap().message;
         assert!(message.contains("By count it has about"), "{message}");
     });
-    assert_eq!((*asks.0.lock().unwrap()).as_slice(), ["Overflow small"]);
+    assert_eq!((*asks.0.lock().unwrap()).as_slice(), [expect]);
     assert_eq!(switched.requests().len(), 1);
+}
+
+#[test]
+fn room_is_made_for_the_model_that_refused() {
+    let large = ModelProfile { context_window: 200_000, ..ModelProfile::conservative("scripted", "large") };
+    check_room(large.clone(), "Overflow small");
+    // The boundary changes what lies before the thinking of the session's own model, too.
+    let binds = ModelProfile { binds_thinking_to_prefix: true, ..large };
+    check_room(binds, "Overflow small, thinking is bound");
 }

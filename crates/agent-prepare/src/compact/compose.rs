@@ -1,7 +1,9 @@
 //! What stands in the place of a conversation: the requests, the summary, evidence of finished work, and how to read again
 //! what is covered.
 
-use agent_core::{Accountant, Entry, EntryId, History, Rewrite, Text, ToolCall, ToolOutput, ToolResult};
+use agent_core::{
+    Accountant, BlobHash, Entry, EntryId, History, Rewrite, Text, ToolCall, ToolOutput, ToolResult,
+};
 
 use super::clip::{fit, one_line};
 use super::target::{Requests, Room};
@@ -170,16 +172,11 @@ fn evidence_line(call: &ToolCall, result: &ToolResult) -> String {
         ToolOutput::Text(_) | ToolOutput::Json(_) | ToolOutput::Content(_) | _ => "ok",
     };
     let words = result.output.plain();
-    let handle = handle(&words).map_or_else(String::new, |handle| format!(" [{handle}]"));
+    // Of an output that was capped, the whole.
+    let whole = BlobHash::handles_in(&words).next();
+    let handle = whole.map_or_else(String::new, |(_, handle)| format!(" [{handle}]"));
     let (name, input) = (&call.name, one_line(call.input.as_str(), 120));
     format!("- {name} {input}: {outcome}, {}{handle}\n", one_line(&words, 60))
-}
-
-/// The handle of the whole output, where the result names one.
-fn handle(words: &str) -> Option<&str> {
-    let at = words.find("blob:")?;
-    let hash = words[at + "blob:".len()..].bytes().take_while(u8::is_ascii_alphanumeric).count();
-    (hash >= 8).then(|| &words[at..at + "blob:".len() + hash])
 }
 
 /// Words without the tags that models like to put around a summary.
@@ -287,10 +284,17 @@ mod tests {
     }
 
     #[test]
-    fn handles() {
-        let check = |words: &str, expect: Option<&str>| assert_eq!(handle(words), expect);
-        check("a\n[12 bytes left out; read blob:0123456789ab …]", Some("blob:0123456789ab"));
-        check("blob:HASH", None);
-        check("nothing", None);
+    fn the_line_of_a_call_names_its_whole_output() {
+        let check = |words: String, expect: &str| {
+            let (call, _) = pair(1);
+            let result = ToolResult { call: call.id.clone(), output: ToolOutput::text(words) };
+            assert_eq!(evidence_line(&call, &result), expect);
+        };
+        let whole = format!("blob:{}", "0a".repeat(32));
+        check("a boat".to_owned(), "- look {\"at\":1}: ok, a boat\n");
+        check("a blob:HASH".to_owned(), "- look {\"at\":1}: ok, a blob:HASH\n");
+        let capped = format!("a blob:HASH\n{}\n[9 bytes left out; read {whole} …]", "b".repeat(90));
+        let line = format!("- look {{\"at\":1}}: ok, a blob:HASH {}… [{whole}]\n", "b".repeat(48));
+        check(capped, &line);
     }
 }

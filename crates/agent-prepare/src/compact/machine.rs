@@ -156,6 +156,10 @@ impl Compacting {
                 let why = format!("it asked {MOST_ASKS} times and was still not content");
                 Some(self.failed(tier.name(), why))
             }
+            TierVerdict::Pass if self.asks > 0 => {
+                let why = "it asked a model, and had nothing to offer then".to_owned();
+                Some(self.failed(tier.name(), why))
+            }
             TierVerdict::Pass | TierVerdict::Ask(_) => {
                 self.next();
                 None

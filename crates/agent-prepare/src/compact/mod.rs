@@ -160,7 +160,7 @@ pub struct TierCx<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the machine must handle every verdict")]
 pub enum TierVerdict {
-    /// It has nothing to offer here; that is no failure.
+    /// It has nothing to offer here. That is no failure, unless it asked a model before: then it asked in vain.
     Pass,
     /// This boundary.
     Rewrite(Rewrite),
@@ -184,7 +184,8 @@ pub enum Move {
         /// The question.
         ask: Ask,
     },
-    /// Append the boundary and the notes behind it, clear the read stamps, and commit.
+    /// Store whole what the boundary will clip, where it says so ([`Rewrite::Cleared`], `offloaded`); then append it and the
+    /// notes behind it, clear the read stamps, and commit. A driver without a store for that says `offloaded: false` in it.
     Rewrite(Compacted),
     /// A tier failed; the history stays as it is and the next tier has its turn.
     Failed {

@@ -229,8 +229,8 @@ fn every_tier_has_one_turn_and_what_is_no_progress_is_not_written() {
     );
     check(
         |cx| if cx.asked < 2 { ask() } else { TierVerdict::Pass },
-        "fake asks on prefix, fake asks on prefix, settled",
-        0,
+        "fake asks on prefix, fake asks on prefix, fake fails, settled",
+        1,
     );
     check(|cx| clipped(cx, 15_600), "fake fails, settled", 1);
     // It is progress, and not enough of it: written, and counted.

@@ -231,7 +231,7 @@ fn a_composed_summary() {
     world.result(
         "bash",
         r#"{"command":"sort berths"}"#,
-        ToolOutput::text("a\n[99 bytes left out; read blob:0123456789abcdef …]\nz"),
+        ToolOutput::text("a\n[99 bytes left out; read blob:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef …]\nz"),
     );
     world.result("bash", r#"{"command":"false"}"#, ToolOutput::error("exit 1"));
     world.result("edit_file", r#"{"path":"berths.txt"}"#, ToolOutput::denied("Not allowed."));
@@ -257,7 +257,7 @@ fn a_composed_summary() {
     </summary>
 
     Calls that are finished, with what came of them. What succeeded stands; do not do it again:
-    - bash {"command":"sort berths"}: ok, a [99 bytes left out; read blob:0123456789abcdef …] z [blob:0123456789abcdef]
+    - bash {"command":"sort berths"}: ok, a [99 bytes left out; read blob:0123456789abcdef0123456789ab… [blob:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef]
     - bash {"command":"false"}: failed, exit 1
     - edit_file {"path":"berths.txt"}: refused, Not allowed.
     - read_file {"path":"log.txt"}: ok, 07:10 arrived: the Heron 07:10 arrived: the Heron 07:10 arri…

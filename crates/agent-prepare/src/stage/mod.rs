@@ -124,7 +124,8 @@ impl<'a> StageCx<'a> {
         })
     }
 
-    /// Whether a note with these words stands since the user spoke last, within the last 64 entries.
+    /// Whether a note with these words stands since the user spoke last: within the last 64 entries, and covered by no
+    /// summary.
     ///
     /// A step that was prepared and then lost with its process is prepared again. Ask this before you append a note, so
     /// that it is not there twice.
