@@ -100,7 +100,7 @@ mod tests {
         let (results_to, keep_bytes) = (EntryId::at(1), 9);
         let cleared = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false, offloaded: true };
         let told = notes(&cleared, &slots);
-        let [Note { kind: NoteKind::State, text }] = told.as_slice() else { panic!("{told:?}") };
+        let [Note { kind: NoteKind::PutBack, text }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!(
             text.as_str(),
             "<system-reminder>\nFiles count as unread from here on: read a file again before you change it.\n</system-reminder>",
