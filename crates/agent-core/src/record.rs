@@ -53,6 +53,10 @@ pub struct Checkpoint {
     /// prompt is that old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_ms: Option<i64>,
+    /// Whether that call was asked otherwise than the session's calls are, as the stages of its step said: by another
+    /// model, with another system prompt or list of tools, or with settings of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked_otherwise: bool,
     /// What compactions left.
     #[serde(default, skip_serializing_if = "CompactionState::is_new")]
     pub compaction: CompactionState,

@@ -5,10 +5,12 @@ use std::time::Duration;
 use crate::config::HarnessConfig;
 use crate::drive::has_compacted;
 use crate::front::Front;
-use agent_cache::{Opening, Planner, RuleBook, Sent, loss};
+use agent_cache::{Aspect, Opening, Planner, RuleBook, Sent, loss};
 use agent_core::{
-    Body, CacheProfile, Diagnostic, Entry, EventBody, History, Mark, ModelProfile, SessionMeta, Usage,
+    Body, CacheProfile, Diagnostic, Entry, EventBody, History, Mark, ModelProfile, RequestSettings,
+    SessionMeta, ToolChoice, Usage,
 };
+use agent_prepare::Prepared;
 
 /// The prompt cache of one loaded session. Each step costs the same, however long the session is; only when a break is
 /// found are two requests read.
@@ -22,6 +24,12 @@ pub(crate) struct PromptCache {
     front: Option<Front>,
     /// When the last model call that was answered was sent.
     pub(crate) asked_ms: Option<i64>,
+    /// Whether the stages of its step had it asked otherwise than the session's calls are.
+    pub(crate) asked_otherwise: bool,
+    /// For how many milliseconds what a call leaves is kept; 0 where that is not known.
+    lives_ms: u64,
+    /// Whether another choice of tools has the provider read the conversation anew.
+    choice_counts: bool,
     /// What that call left in the cache, where the provider says so.
     left: Option<Left>,
     /// What of the prompt is another one since the session was loaded, until a call was answered.
@@ -53,7 +61,12 @@ impl PromptCache {
     /// Of a session that asked nothing yet.
     pub(crate) fn new(config: &HarnessConfig, meta: &SessionMeta) -> Self {
         let base = Front::of(&*config.model, &meta.system, &meta.tools, meta.static_blocks);
+        let profile = config.model.profile();
+        let rules = RuleBook::builtin().rules(&profile.provider, &profile.model);
         Self {
+            lives_ms: rules.seconds(config.lifetimes.tail).saturating_mul(1_000),
+            choice_counts: rules.loses(Aspect::ToolChoice).is_some(),
+            asked_otherwise: false,
             planner: Planner::new(config.lifetimes),
             told: base.clone(),
             base,
@@ -79,6 +92,23 @@ impl PromptCache {
     pub(crate) fn recover(&mut self, usage: &Usage, history: &History) {
         self.asked_ms = None;
         self.left = Left::of(usage, history.len(), None).or(self.left.take());
+    }
+
+    /// Notes whether the stages of the step had its call asked otherwise than a question behind the conversation would be.
+    pub(crate) fn asked_with(&mut self, prepared: &Prepared) {
+        let Prepared { model, system, tool_choice, active, narrow_on_wire, settings, .. } = prepared;
+        self.asked_otherwise = model.is_some()
+            || system.is_some()
+            || (*narrow_on_wire && active.is_some())
+            || (self.choice_counts && *tool_choice != ToolChoice::Auto)
+            || *settings != RequestSettings::default();
+    }
+
+    /// Whether the provider may still have what the last call left, and a question behind the conversation would find it:
+    /// it goes to the session's model with the session's own system prompt, tools and settings.
+    pub(crate) fn may_be_read(&self, now_ms: i64) -> bool {
+        let age = self.asked_ms.map_or(0, |asked| u64::try_from(now_ms.saturating_sub(asked)).unwrap_or(0));
+        !self.asked_otherwise && self.changes.is_empty() && (self.lives_ms == 0 || age <= self.lives_ms)
     }
 
     /// What the prompt begins with (requirement A7).

@@ -88,8 +88,17 @@ impl Live {
                     .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
                 let mut meta = record.meta;
                 let changes = changes(config, &mut meta);
-                let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction, turn_from, active } =
-                    record.checkpoint;
+                let Checkpoint {
+                    turn,
+                    last_turn,
+                    slots,
+                    usage,
+                    asked_ms,
+                    asked_otherwise,
+                    compaction,
+                    turn_from,
+                    active,
+                } = record.checkpoint;
                 let accountant = counted(config, &meta, &history);
                 let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
                 let mut live = Box::new(Self {
@@ -105,6 +114,7 @@ impl Live {
                     ..Self::new(config, meta, lease, record.revision)
                 });
                 live.cache.resume(&history, asked_ms, &changes);
+                live.cache.asked_otherwise = asked_otherwise;
                 live.history = history;
                 let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
                 Ok(Loaded { live, repairs, changes, open, created: false })
@@ -200,6 +210,7 @@ impl Live {
             slots: self.slots.snapshot(),
             usage: self.usage.clone(),
             asked_ms: self.cache.asked_ms,
+            asked_otherwise: self.cache.asked_otherwise,
             compaction: self.compaction,
             turn_from: write.turn_from,
             active: write.active.cloned(),

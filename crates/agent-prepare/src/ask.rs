@@ -6,6 +6,36 @@ use agent_core::{ModelErrorKind, Text};
 ///
 /// The driver sends it without tools to run, within a deadline, under the run's cancellation, with a retry budget of its
 /// own; what it costs counts for the session.
+///
+/// A stage or a tier is pure: nothing of it remembers that it asked. It finds the answer where it is called again, in
+/// [`crate::StageCx::answer`] or [`crate::TierCx::answer`], and says there what becomes of a failure:
+///
+/// ```
+/// use agent_core::{ModelProfile, Text};
+/// use agent_prepare::{Ask, Need, Overrides, Pipeline, Scene, StageCx, Verdict, Way, stage_fn};
+///
+/// fn tone(cx: &StageCx<'_>) -> Verdict {
+///     match cx.answer {
+///         None => {
+///             let system = Text::or("Answer with one word.", "-");
+///             let words = Text::or("Is the user in a hurry?", "-");
+///             Verdict::Ask(Ask { way: Way::Apart { system, words }, max_output: 16 })
+///         }
+///         Some(Ok(word)) if word.as_str() == "Yes" => Overrides::default().remind("Be brief.").into(),
+///         // The step does without.
+///         Some(Ok(_) | Err(_)) => Verdict::unchanged(),
+///     }
+/// }
+///
+/// let scene = Scene::new(ModelProfile::conservative("harbour", "pilot"));
+/// let pipeline = Pipeline::standard().then(stage_fn("tone", tone));
+/// let mut preparing = pipeline.begin();
+/// let Need::Ask { stage: "tone", .. } = preparing.advance(&pipeline, &scene.cx())? else { panic!("it asks") };
+/// preparing.answer(Ok(Text::or("Yes", "-")));
+/// let prepared = preparing.advance(&pipeline, &scene.cx())?.ready().unwrap();
+/// assert!(prepared.ephemeral[0].as_str().contains("Be brief."));
+/// # Ok::<(), agent_prepare::PrepareError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "written as a literal by stages, read by drivers")]
 pub struct Ask {

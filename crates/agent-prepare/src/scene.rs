@@ -1,10 +1,15 @@
-//! A step on the table: everything a pipeline looks at, owned in one place, to try stages without a driver.
+//! A step on the table: everything a pipeline looks at, owned in one place, to try stages and tiers without a driver.
 
-use agent_core::{Cancel, EntryId, History, ModelProfile, RequestSettings, Slots, StepNo, ToolCard};
+use agent_core::{
+    Accountant, Cancel, CompactionState, EntryId, History, ModelProfile, RequestSettings, Slots, StepNo,
+    ToolCard,
+};
 
-use crate::{Context, ContextState, Need, Pipeline, PrepareError, StepCx, Thresholds};
+use crate::{
+    Cascade, Cause, CompactCx, Context, ContextState, Move, Need, Pipeline, PrepareError, StepCx, Thresholds,
+};
 
-/// Owns what a [`StepCx`] lends: for tests of stages, and for tools that show what a pipeline would do.
+/// Owns what a [`StepCx`] lends: for tests of stages and tiers, and for tools that show what a pipeline would do.
 ///
 /// ```
 /// use agent_core::ModelProfile;
@@ -35,7 +40,7 @@ pub struct Scene {
     pub context: Context,
     /// The settings of the session's calls.
     pub settings: RequestSettings,
-    /// Tokens of the next request.
+    /// Tokens of the next request. Where it is 0, a compaction goes by an estimate of the conversation.
     pub used: u64,
     /// Whether the run was stopped.
     pub cancel: Cancel,
@@ -77,5 +82,36 @@ impl Scene {
     /// What a pipeline makes of it, up to the first thing it needs.
     pub fn prepare(&self, pipeline: &Pipeline) -> Result<Need, PrepareError> {
         pipeline.begin().advance(pipeline, &self.cx())
+    }
+
+    /// The first move of a cascade on it, as in a session that was not compacted before.
+    ///
+    /// ```
+    /// use agent_core::{Entry, ModelProfile, UserMessage};
+    /// use agent_prepare::{Cascade, Cause, Move, Scene};
+    ///
+    /// let mut scene = Scene::new(ModelProfile::conservative("harbour", "pilot"));
+    /// assert_eq!(scene.compact(&Cascade::standard(), Cause::First), Move::Settled);
+    /// scene.history.push(Entry::User(UserMessage::text("Read the log. ".repeat(9_000))?))?;
+    /// let Move::Ask { tier, .. } = scene.compact(&Cascade::standard(), Cause::First) else { panic!("it is too full") };
+    /// assert_eq!(tier, "summary");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact(&self, cascade: &Cascade, cause: Cause) -> Move {
+        let mut accountant = Accountant::default();
+        accountant.set_fixed(&[], &self.tools);
+        accountant.follow(&self.history);
+        accountant.report(self.used, self.history.len());
+        let cx = CompactCx {
+            history: &self.history,
+            accountant: &accountant,
+            model: &self.model,
+            apart: None,
+            cached: false,
+            slots: &self.slots,
+            state: CompactionState::default(),
+            turn_from: self.turn_from,
+        };
+        cascade.begin(cause).advance(cascade, &cx)
     }
 }

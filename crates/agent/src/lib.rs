@@ -90,8 +90,8 @@ pub mod prompt {
 /// What an author of stages and of tiers of compaction works with.
 pub mod prepare {
     pub use agent_core::{
-        Accountant, BytesPerToken, CompactionState, History, HistoryView, Note, NoteKind, Rewrite, StepNo,
-        Text, TokenCounter, ToolCard, ToolChoice,
+        Accountant, BytesPerToken, CompactionState, Entry, History, HistoryView, Note, NoteKind, RawJson,
+        Rewrite, Slots, StepNo, Text, Todo, TodoStatus, TokenCounter, ToolCard, ToolChoice,
     };
     pub use agent_prepare::{
         ActiveReminders, ActiveTools, Answer, Ask, AskFailure, Cascade, Cause, Choose, Clear, ClearToolUses,

@@ -96,6 +96,7 @@ impl Drive {
                     accountant: &live.accountant,
                     model: &profile,
                     apart: config.summary_model.as_ref().map(|model| model.profile()),
+                    cached: live.cache.may_be_read(now),
                     slots,
                     state: live.compaction,
                     turn_from: self.turn_from,

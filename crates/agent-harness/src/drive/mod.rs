@@ -236,6 +236,8 @@ impl Drive {
         let entry = self.live.push(Entry::Step(step))?;
         // An answer that a journal or a parked turn held was not heard of in this process.
         self.live.accountant.report(crate::gauge::size(&usage), entry.position());
+        // Who looks between two messages sees the answer counted; that a threshold was crossed is told with the next step.
+        self.live.gauge.set(self.context());
         let voided = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {

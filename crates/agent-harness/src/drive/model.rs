@@ -47,6 +47,7 @@ impl Drive {
         // A call that was stopped left something as soon as its answer began, which is when its tokens are told.
         if is_whole || call.usage.total_input() > 0 {
             self.take_size(report, call.usage);
+            self.live.cache.asked_with(&self.prepared);
             let found = self.live.cache.answered(&self.config, &self.live.history, call);
             if let Some(found) = found.filter(|_| is_whole) {
                 tracing::warn!("less was read from the prompt cache than the last call left in it");

@@ -216,6 +216,20 @@ fn what_cannot_be_compacted_says_so() {
     });
 }
 
+/// Between two messages, the session that answered says what one says that is loaded from the store.
+#[test]
+fn the_last_answer_is_counted_before_the_next_message() {
+    block(async {
+        let agent = agent(model(vec![Reply::text(words(2_900))]), |_| {});
+        let session = agent.session();
+        let (_, end) = watch(session.send("go").await.unwrap()).await;
+        is_done(&end);
+        let state = session.context().await.unwrap();
+        assert_eq!(state, agent.session().context().await.unwrap());
+        assert!(state.used > 2_900, "{state:?}");
+    });
+}
+
 #[test]
 fn the_count_survives_a_restart() {
     block(async {

@@ -1,6 +1,7 @@
 //! Steps are prepared: stages, sources of context, the preparation of a turn, compaction and what it asks of models.
 
 mod ask;
+mod cached;
 mod call;
 mod compact;
 mod events;

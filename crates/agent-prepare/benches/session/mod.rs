@@ -102,6 +102,7 @@ impl Session {
             accountant: &self.accountant,
             model: &self.model,
             apart: None,
+            cached: true,
             slots: &self.slots,
             state: self.state,
             turn_from: EntryId::at(0),

@@ -5,7 +5,7 @@ use agent_core::{CompactionState, Rewrite};
 use super::blocked::{Why, blocked};
 use super::target::{Scale, low_water};
 use super::{Cascade, Cause, CompactCx, Compacted, Move, Tier, TierCx, TierVerdict};
-use crate::{Answer, ContextState, Level};
+use crate::{Answer, ContextState, Level, Thresholds};
 
 /// One look at a context: asked for its next move until it is settled or blocked.
 ///
@@ -59,6 +59,8 @@ pub(super) const BREAKER: u32 = 3;
 const MOST_ASKS: u32 = 4;
 /// A twentieth: what lies within it of a threshold does nothing, and what saves less is no progress.
 const SLACK: u64 = 20;
+/// Steps between two compactions, at least, where they have room in the window.
+const FEWEST_STEPS: usize = 5;
 
 impl Compacting {
     pub(super) fn new(cause: Cause) -> Self {
@@ -117,7 +119,8 @@ impl Compacting {
             Cause::First | Cause::Continuation => {
                 let trigger = tokens.thresholds.autocompact;
                 let is_over = tokens.used > trigger.saturating_add(trigger / SLACK);
-                let grew = tokens.used > self.state.after.saturating_add(trigger / SLACK);
+                let grew = tokens.used > self.state.after.saturating_add(trigger / SLACK)
+                    && self.is_worth_it_again(cx, tokens);
                 let is_blocked = tokens.level() == Level::Blocked;
                 (cascade.auto && (is_blocked || (is_over && grew && !is_open)), !is_open)
             }
@@ -127,6 +130,19 @@ impl Compacting {
         }
         let scale = Scale::of(tokens.used, cx.accountant.estimated(cx.history));
         Phase::Running(Aim { target: low_water(cx, tokens, self.cause, scale), scale, may_ask })
+    }
+
+    /// Whether several steps were made since the last compaction. A threshold can lie below what no compaction makes
+    /// smaller, so that each of the next steps is over it again; where the window has room, these come first.
+    fn is_worth_it_again(&self, cx: &CompactCx<'_>, tokens: &ContextState) -> bool {
+        let is_first = self.state.after == 0;
+        let is_full = || tokens.used > Thresholds::of(cx.model, 99).autocompact;
+        let steps = || {
+            let scale = Scale::of(tokens.used, cx.accountant.estimated(cx.history));
+            let growth = cx.accountant.growth(cx.history, FEWEST_STEPS);
+            scale.apply(growth.saturating_mul(FEWEST_STEPS as u64))
+        };
+        is_first || is_full() || tokens.used >= self.state.after.saturating_add(steps())
     }
 
     /// Whether no further tier is needed.

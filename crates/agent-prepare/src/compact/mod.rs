@@ -49,6 +49,7 @@ pub use summarise::Summarise;
 ///     accountant: &accountant,
 ///     model: &model,
 ///     apart: None,
+///     cached: false,
 ///     slots: &slots,
 ///     state: CompactionState::default(),
 ///     turn_from: EntryId::at(0),
@@ -130,6 +131,9 @@ pub struct CompactCx<'a> {
     pub model: &'a ModelProfile,
     /// The model that is asked apart, when it is another one.
     pub apart: Option<&'a ModelProfile>,
+    /// Whether the provider may still have in its cache what the last request held, and would find it there for a question
+    /// to the session's model behind the conversation.
+    pub cached: bool,
     /// The todo list and other state that tools share.
     pub slots: &'a Slots,
     /// What compactions before left.

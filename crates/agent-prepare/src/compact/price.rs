@@ -24,7 +24,8 @@ pub(super) struct Sizes {
 /// for such work is taken to be the cheaper one.
 pub(super) fn on_prefix(own: &ModelProfile, apart: Option<&ModelProfile>, sizes: &Sizes) -> bool {
     let needs = sizes.context.saturating_add(sizes.question).saturating_add(sizes.limit);
-    if needs > u64::from(own.context_window) || own.cache == CacheProfile::None {
+    let nothing_is_cached = own.cache == CacheProfile::None || sizes.fresh >= sizes.context;
+    if nothing_is_cached || needs > u64::from(own.context_window) {
         return false;
     }
     let asked = apart.unwrap_or(own);
@@ -93,7 +94,9 @@ mod tests {
         check(&own, None, Sizes { context: 179_601, ..sizes }, false);
         check(&ModelProfile { cache: CacheProfile::None, ..own.clone() }, None, sizes, false);
         // Nothing was read yet, so that nothing is cached.
-        check(&own, None, Sizes { fresh: 160_000, ..sizes }, false);
+        let unread = Sizes { fresh: 160_000, ..sizes };
+        check(&own, None, unread, false);
+        check(&ModelProfile { prices: None, ..own.clone() }, None, unread, false);
         // Prices that are not known.
         let unpriced = ModelProfile { prices: None, ..own.clone() };
         check(&unpriced, None, sizes, true);

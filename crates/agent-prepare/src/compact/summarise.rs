@@ -135,10 +135,15 @@ fn limit(model: &ModelProfile, answer: u64) -> u32 {
     u32::try_from(free.max(answer * 2)).unwrap_or(u32::MAX).min(model.max_output.max(64))
 }
 
-/// What the provider has not read: what came after the last request.
+/// What the provider has to read anew: what came after the last request; all, where what it read then is not in its cache
+/// any more, or where a boundary changed it since.
 fn fresh(cx: &TierCx<'_>) -> u64 {
     let history = cx.of.history;
     let last = history.entries().iter().rposition(|entry| matches!(entry, Entry::Step(_))).unwrap_or(0);
+    let since = history.entries().get(last..).unwrap_or_default();
+    if !cx.of.cached || since.iter().any(|entry| matches!(entry, Entry::Boundary(_))) {
+        return cx.tokens.used;
+    }
     (last..history.len()).map(|position| cx.of.accountant.entry_tokens(EntryId::at(position))).sum()
 }
 

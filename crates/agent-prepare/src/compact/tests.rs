@@ -305,6 +305,23 @@ fn sixty_steps_of_2k_in_a_window_of_12k() {
     }
 }
 
+/// Case P03: no compaction comes under such a threshold, and none is paid for with every other step.
+#[test]
+fn a_threshold_below_what_is_fixed_costs_no_summary_every_step() {
+    for percent in [1, 5, 10] {
+        let mut world = World::new(200_000).fixed(17_000);
+        world.cascade = Cascade::standard().threshold_percent(percent);
+        world.user("Count the boats in every dock.");
+        let gaps = gaps(&mut world, std::iter::repeat_n(2_000, 80));
+        assert!(gaps.len() > 5 && gaps.iter().skip(1).all(|gap| *gap >= 5), "{percent}: {gaps:?}");
+        assert!(
+            world.used() < 40_000,
+            "{percent}: it begins long before the window is full: {}",
+            world.used()
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Steps that vary by half, of any size up to a sixth of the effective window less what is fixed in any case.

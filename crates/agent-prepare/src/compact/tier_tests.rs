@@ -407,3 +407,30 @@ fn the_cheaper_way_is_asked() {
     check(Cause::Continuation, Some(0.1), "summary asks, summary writes, settled");
     check(Cause::Overflow, None, "summary asks, summary writes, settled");
 }
+
+#[test]
+fn what_is_not_cached_any_more_is_asked_about_apart() {
+    let check = |priced: bool, forgets: fn(&mut World)| {
+        let mut world = cached();
+        let prices = agent_core::Prices {
+            input: 5.0,
+            output: 25.0,
+            cache_read: 0.5,
+            cache_write_5m: 6.25,
+            cache_write_1h: 10.0,
+            as_of: "2026-11-30".into(),
+        };
+        world.model.prices = priced.then_some(prices);
+        forgets(&mut world);
+        assert_eq!(world.moves(Cause::Manual), "summary asks, summary writes, settled");
+    };
+    for priced in [true, false] {
+        check(priced, |world| world.cached = false);
+        // The first words of what was read are other ones since.
+        check(priced, |world| {
+            let text = words(9);
+            let rewrite = Rewrite::Summary { text, kept_from: EntryId::at(2), strip_reasoning: false };
+            world.push(Entry::Boundary(rewrite));
+        });
+    }
+}

@@ -118,13 +118,24 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         return Cow::Borrowed(checkpoint);
     }
     // Field by field, so that the stamps are not copied first.
-    let Checkpoint { turn, last_turn, slots, usage, asked_ms, compaction, turn_from, active } = checkpoint;
+    let Checkpoint {
+        turn,
+        last_turn,
+        slots,
+        usage,
+        asked_ms,
+        asked_otherwise,
+        compaction,
+        turn_from,
+        active,
+    } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
         last_turn: *last_turn,
         slots: with_reads(slots, BTreeMap::new()),
         usage: usage.clone(),
         asked_ms: *asked_ms,
+        asked_otherwise: *asked_otherwise,
         compaction: *compaction,
         turn_from: *turn_from,
         active: active.clone(),

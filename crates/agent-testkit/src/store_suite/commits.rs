@@ -20,6 +20,7 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
         slots: slots(),
         usage: usage(7),
         asked_ms: Some(41),
+        asked_otherwise: true,
         compaction: CompactionState { failures: 2, after: 900 },
         turn_from: Some(EntryId::at(1)),
         active: Some(["look".to_owned()].into()),

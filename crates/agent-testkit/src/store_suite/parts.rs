@@ -86,6 +86,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
         raw: None,
     },
     asked_ms: None,
+    asked_otherwise: false,
     compaction: CompactionState { failures: 0, after: 0 },
     turn_from: None,
     active: None,
