@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{RawJson, ToolOutput};
-use agent_tools::Call;
-use agent_tools::{Access, Tool, ToolConfig, ToolError};
+use agent_core::ToolOutput;
+use agent_tools::{Access, Call, Subject, Tool, ToolConfig, ToolError};
 
 use crate::built;
 use crate::sandbox::{Captured, CommandOutput, ExitReason, Sandbox, ShellCommand};
@@ -18,7 +17,7 @@ pub fn bash(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
         async move { run(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("bash", DESCRIPTION.trim_end(), Access::Execute, run);
-    built(config.subject(|input: &RawJson| input.to::<Input>().ok().map(|input| input.command)))
+    built(config.subject(|input| Subject::Command(input.command)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

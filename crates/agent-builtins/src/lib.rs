@@ -44,9 +44,8 @@ mod write_file;
 
 use std::sync::Arc;
 
-use agent_core::RawJson;
 use agent_tools::IntoOutput;
-use agent_tools::{Tool, ToolConfig};
+use agent_tools::{Subject, Tool, ToolConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -87,11 +86,9 @@ where
     config.build().unwrap_or_else(|error| unreachable!("a built-in tool has a card: {error}"))
 }
 
-/// The field `path` of an input: what a person must see to decide about a file tool.
-fn path_of(input: &RawJson) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        path: String,
-    }
-    input.to::<Named>().ok().map(|named| named.path)
+/// The file or directory that a tool is about: as it was named, and where that leads.
+async fn path_subject(sandbox: Arc<dyn Sandbox>, given: String) -> Subject {
+    // What cannot be found is not allowed by a rule for paths, and the tool itself says what is wrong with it.
+    let real = sandbox.real_path(&given).await.ok();
+    Subject::Path { given, real }
 }

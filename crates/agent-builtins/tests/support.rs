@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_builtins::{LocalSandbox, all};
-use agent_core::{CallId, RawJson, ToolCall, ToolInput, ToolOutput};
-use agent_tools::{PermissionMode, Permissions, Permit, Tool, ToolCx, ToolError, Verdict};
+use agent_core::{CallId, RawJson, ToolOutput};
+use agent_tools::{PermissionMode, Permissions, Permit, Proposal, Tool, ToolCx, ToolError, Verdict};
 use serde_json::Value;
 
 /// A workspace, the tools on it and the session they share.
@@ -108,22 +108,18 @@ async fn output(
     input: &Value,
 ) -> Result<ToolOutput, ToolError> {
     let (tool, input) = (named(tools, name), RawJson::of(input).unwrap());
-    tool.run(cx, permit(tool, &input), &input).await
+    tool.run(cx, permit(tool, &input).await, &input).await
 }
 
 fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {
     &**tools.iter().find(|tool| tool.card().name() == name).unwrap()
 }
 
-fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
-    let call = ToolCall {
-        id: CallId::new("call").unwrap(),
-        name: tool.card().name().to_owned(),
-        input: ToolInput::Json(input.clone()),
-        data: None,
-    };
+async fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
+    let call = CallId::new("call").unwrap();
     let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
-    let Verdict::Allow(permit) = bypass.check(tool, &call, input) else { panic!("bypass allows") };
+    let checked = bypass.check(Proposal::new(tool, &call, input)).await;
+    let Verdict::Allow(permit) = checked else { panic!("bypass allows") };
     permit
 }
 

@@ -14,11 +14,12 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Access, Concurrency, IntoTool, OutputCap, Permit, Tool, ToolCx, ToolError, ToolTraits};
+use crate::{Access, Concurrency, IntoTool, OutputCap, Permit, Subject, Tool, ToolCx, ToolError, ToolTraits};
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
 type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
-type Subject = dyn Fn(&RawJson) -> Option<String> + Send + Sync;
+type Looking = Pin<Box<dyn Future<Output = Option<Subject>> + Send>>;
+type Look = dyn Fn(&RawJson) -> Looking + Send + Sync;
 
 /// A tool with input type `I` and output type `O` (requirement T1).
 ///
@@ -29,7 +30,7 @@ pub struct ToolConfig<I, O> {
     description: String,
     traits: ToolTraits,
     execute: Box<Execute<I, O>>,
-    subject: Option<Box<Subject>>,
+    subject: Option<Box<Look>>,
 }
 
 /// What a running function is given besides its input.
@@ -125,10 +126,27 @@ where
         self
     }
 
-    /// Names the part of the input a person must see to decide.
+    /// Names the part of the input that rules look at and a person must see to decide.
     #[must_use]
-    pub fn subject(mut self, subject: impl Fn(&RawJson) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.subject = Some(Box::new(subject));
+    pub fn subject(self, subject: impl Fn(I) -> Subject + Send + Sync + 'static) -> Self {
+        self.subject_later(move |input| std::future::ready(subject(input)))
+    }
+
+    /// The same, where it must be looked up: what a path leads to.
+    #[must_use]
+    pub fn subject_later<F, R>(mut self, subject: F) -> Self
+    where
+        F: Fn(I) -> R + Send + Sync + 'static,
+        R: Future<Output = Subject> + Send + 'static,
+    {
+        self.subject = Some(Box::new(move |input| match input.to::<I>() {
+            Ok(input) => {
+                let looked = subject(input);
+                Box::pin(async move { Some(looked.await) })
+            }
+            // What does not fit is answered when it is read to run.
+            Err(_) => Box::pin(std::future::ready(None)),
+        }));
         self
     }
 
@@ -147,7 +165,7 @@ struct Typed<I, O> {
     takes: String,
     traits: ToolTraits,
     execute: Box<Execute<I, O>>,
-    subject: Option<Box<Subject>>,
+    subject: Option<Box<Look>>,
     types: PhantomData<fn(I) -> O>,
 }
 
@@ -165,8 +183,11 @@ where
         &self.traits
     }
 
-    fn subject(&self, input: &RawJson) -> Option<String> {
-        self.subject.as_ref().and_then(|subject| subject(input))
+    async fn subject(&self, input: &RawJson) -> Option<Subject> {
+        match &self.subject {
+            Some(subject) => subject(input).await,
+            None => None,
+        }
     }
 
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
@@ -256,11 +277,11 @@ fn takes(schema: &RawJson) -> Result<String, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{CallId, ToolCall, ToolInput};
+    use agent_core::CallId;
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::{PermissionMode, Permissions, Verdict};
+    use crate::{PermissionMode, Permissions, Proposal, Verdict};
 
     #[derive(serde::Deserialize, JsonSchema)]
     struct Input {
@@ -279,18 +300,11 @@ mod tests {
 
     fn run(input: &str) -> Result<ToolOutput, ToolError> {
         let input = RawJson::parse(input).unwrap();
-        let call = ToolCall {
-            id: CallId::new("c").unwrap(),
-            name: "look".into(),
-            input: ToolInput::Json(input.clone()),
-            data: None,
-        };
+        let call = CallId::new("c").unwrap();
         let tool = tool();
-        let Verdict::Allow(permit) =
-            (Permissions { mode: PermissionMode::Bypass, rules: vec![] }).check(&*tool, &call, &input)
-        else {
-            panic!("allowed");
-        };
+        let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
+        let checked = bypass.check(Proposal::new(&*tool, &call, &input)).now_or_never();
+        let Some(Verdict::Allow(permit)) = checked else { panic!("allowed") };
         let cx = ToolCx::for_test("s", "c").unwrap();
         tool.run(&cx, permit, &input).now_or_never().unwrap()
     }

@@ -36,7 +36,8 @@ pub use config::{Call, IntoOutput, Json, ToolConfig};
 pub use cx::{Blobs, NoBlobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
 pub use permission::{
-    AskRequest, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Verdict,
+    AskRequest, DecidedBy, Matter, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule,
+    Permissions, Permit, Proposal, Ruling, Subject, Verdict,
 };
 pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};

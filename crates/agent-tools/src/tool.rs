@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::{RawJson, ToolCard, ToolOutput};
 use async_trait::async_trait;
 
-use crate::{OutputCap, Permit, ToolCx, ToolError};
+use crate::{OutputCap, Permit, Subject, ToolCx, ToolError};
 
 /// A tool, whatever its types. Most are made by [`crate::ToolConfig`]; implement it by hand when the card is only
 /// known at run time.
@@ -22,10 +22,10 @@ pub trait Tool: Debug + Send + Sync {
     /// What the driver must know to run it.
     fn traits(&self) -> &ToolTraits;
 
-    /// The part of the input a person must see to decide, for example the command or the path.
+    /// The part of the input that rules look at and a person must see to decide, for example the command or the path.
     ///
     /// The whole input stands in when this is `None`.
-    fn subject(&self, _input: &RawJson) -> Option<String> {
+    async fn subject(&self, _input: &RawJson) -> Option<Subject> {
         None
     }
 

@@ -62,9 +62,9 @@ pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
-    Access, AskRequest, Call, Concurrency, Json, OutputCap, PermissionDecision, PermissionMode,
-    PermissionRule, Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetBuilder,
-    ToolSetError, ToolTraits,
+    Access, AskRequest, Call, Concurrency, DecidedBy, Json, Matter, OutputCap, Pattern, PatternError,
+    PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, Subject, Tool,
+    ToolConfig, ToolCx, ToolError, ToolSet, ToolSetBuilder, ToolSetError, ToolTraits,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 

@@ -58,15 +58,23 @@ impl LocalSandbox {
 
 #[async_trait]
 impl Sandbox for LocalSandbox {
+    async fn real_path(&self, path: &str) -> Result<String, SandboxError> {
+        let path = path.to_owned();
+        self.files(&Cancel::new(), move |root, _| root.leads_to(&path)).await
+    }
+
     async fn read(&self, permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError> {
         require(permit, Access::Read)?;
         let path = path.to_owned();
-        self.files(&Cancel::new(), move |root, _| root.read(&path, limit)).await
+        let file = self.files(&Cancel::new(), move |root, _| root.read(&path, limit)).await?;
+        permit.covers_path(&file.path).map_err(SandboxError::Permit)?;
+        Ok(file)
     }
 
     async fn write(&self, permit: &Permit, write: FileWrite) -> Result<String, SandboxError> {
         require(permit, Access::Edit)?;
-        self.files(&Cancel::new(), move |root, _| write::write(root, &write)).await
+        let checked = permit.checked_path().map(str::to_owned);
+        self.files(&Cancel::new(), move |root, _| write::write(root, &write, checked.as_deref())).await
     }
 
     async fn walk(&self, permit: &Permit, walk: Walk, cancel: &Cancel) -> Result<Walked, SandboxError> {

@@ -33,12 +33,16 @@ pub use local::LocalSandbox;
 /// Where a session's files and programs live (requirement T9).
 ///
 /// Every effect asks to see the permit of the call, so nothing reaches a file or a program unchecked: an
-/// implementation first asks [`Permit::allows`] for the kind named at the method, and answers a refusal with
-/// [`SandboxError::Permit`]. Paths are relative to the workspace, or absolute inside it; what leads out is
+/// implementation first asks [`Permit::allows`] for the kind named at the method, before it shows or changes a file
+/// [`Permit::covers_path`] for its real path, and answers a refusal with [`SandboxError::Permit`]. Paths are relative to the workspace, or absolute inside it; what leads out is
 /// [`SandboxError::Outside`]. All records it takes and gives are plain data, so a sandbox in memory or on another
 /// machine can be written outside this crate.
 #[async_trait]
 pub trait Sandbox: Debug + Send + Sync {
+    /// Where a path leads: relative to the workspace, with every link followed; of what is not there yet, where it would
+    /// lie. Permission rules are held against it, so that it needs no permit and shows nothing to the model.
+    async fn real_path(&self, path: &str) -> Result<String, SandboxError>;
+
     /// Reads a regular file of at most `limit` bytes; never blocks on a pipe or a device. Needs `Access::Read`.
     async fn read(&self, permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError>;
 

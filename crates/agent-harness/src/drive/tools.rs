@@ -9,7 +9,9 @@ use agent_core::{
     ActionCall, ActionOutcome, CallId, Cancel, ContentPart, Context, EventBody, Excerpt, JournalRecord,
     PendingStep, RawJson, Text, ToolCall, ToolOutput, ToolResult,
 };
-use agent_tools::{AskRequest, Permit, Preflight, Tool, ToolCx, ToolError, Verdict, batches, preflight};
+use agent_tools::{
+    AskRequest, Permit, Preflight, Proposal, Tool, ToolCx, ToolError, Verdict, batches, preflight,
+};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
@@ -95,7 +97,10 @@ pub(super) async fn run(
         if cancel.is_cancelled() {
             break;
         }
-        let checked = batch.iter().map(|call| check(config, work.lost, work.active, call)).collect();
+        let mut checked = Vec::with_capacity(batch.len());
+        for call in batch {
+            checked.push(check(config, work.lost, work.active, call).await);
+        }
         desk.run_batch(cancel, checked).await?;
     }
     // What is not stored yet is written by the commit of the step, which follows at once.
@@ -214,7 +219,7 @@ impl Desk<'_> {
 }
 
 /// Whether a call can and may run, as far as no person is needed.
-fn check(
+async fn check(
     config: &HarnessConfig,
     lost: &BTreeSet<CallId>,
     active: Option<&BTreeSet<String>>,
@@ -231,7 +236,7 @@ fn check(
     if lost.contains(&call.id) && !tool.traits().idempotent {
         return answered(ActionOutcome::Failed, ToolOutput::error(OUTCOME_UNKNOWN));
     }
-    match config.permissions.check(&*tool, call, &input) {
+    match config.permissions.check(Proposal::new(&*tool, &call.id, &input)).await {
         Verdict::Allow(permit) => Checked::Cleared(Cleared { call: call.clone(), tool, input, permit }),
         Verdict::Deny(words) => answered(ActionOutcome::Denied, ToolOutput::denied(words)),
         Verdict::Ask(request) => Checked::Ask(request, call.clone(), tool, input),
