@@ -24,7 +24,7 @@ async fn runs_a_command_to_be_killed_over() {
     let Some([workspace, command]) = victim() else { return };
     let sandbox = LocalSandbox::open(Path::new(&workspace)).unwrap();
     let command = ShellCommand { command, cwd: String::new(), timeout: Duration::from_secs(60) };
-    let permit = Bench::new().permit("bash");
+    let permit = Bench::new().permit("bash").await;
     sandbox.run(&permit, command, &Cancel::new()).await.unwrap();
 }
 

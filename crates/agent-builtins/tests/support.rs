@@ -86,8 +86,8 @@ impl Bench {
     }
 
     /// Permission for an effect on the sandbox itself, as this tool would get it.
-    pub(crate) fn permit(&self, name: &str) -> Permit {
-        permit(named(&self.tools, name), &RawJson::empty_object())
+    pub(crate) async fn permit(&self, name: &str) -> Permit {
+        permit(named(&self.tools, name), &RawJson::empty_object()).await
     }
 }
 

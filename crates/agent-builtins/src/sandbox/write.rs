@@ -202,6 +202,6 @@ mod tests {
             drop(root.dir.create(format!(".agent-{}-{number}.tmp", std::process::id())).unwrap());
         }
         let file = FileWrite { path: "f".to_owned(), bytes: b"x".to_vec(), expect: Expect::Absent };
-        assert_eq!(write(&root, &file).unwrap(), "f");
+        assert_eq!(write(&root, &file, None).unwrap(), "f");
     }
 }
