@@ -195,6 +195,7 @@ mod tests {
                 results_to: EntryId::at(1),
                 keep_bytes: 9,
                 strip_reasoning: false,
+                offloaded: false,
             }))
             .unwrap();
         planner.plan(&PROFILE, OPENING, history.view());

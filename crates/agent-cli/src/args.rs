@@ -24,9 +24,9 @@ pub(crate) enum Command {
     /// Examine the agent: ten points, each with evidence; fails when one does
     Doctor(DoctorArgs),
     /// Make the context of a session smaller now, also one that is full
-    Compact(CompactArgs),
+    Compact(StoredArgs),
     /// See how full the context of a session is, and where something happens
-    Context(ContextArgs),
+    Context(StoredArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
     /// Look at what goes over the wire to a provider
@@ -71,18 +71,7 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Debug, Parser)]
-pub(crate) struct CompactArgs {
-    /// The session
-    pub(crate) id: String,
-    #[command(flatten)]
-    pub(crate) agent: AgentArgs,
-    /// Print it as one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Parser)]
-pub(crate) struct ContextArgs {
+pub(crate) struct StoredArgs {
     /// The session
     pub(crate) id: String,
     #[command(flatten)]

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    AssistantPart, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message, Rendered, Rewrite,
-    SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, floor_boundary,
+    AssistantPart, BlobHash, Clip, ContentPart, Entry, EntryId, FilePart, FileSource, History, Message,
+    Rendered, Rewrite, SystemBlock, ToolCard, ToolOutput, Trim, Usage, UserPart, clipped, clipped_file,
+    clipped_part,
 };
 
 /// Counts the tokens of text. A tokenizer of the model's own, or [`BytesPerToken`].
@@ -265,26 +266,21 @@ impl Accountant {
         }
     }
 
-    fn output(&self, output: &ToolOutput, clip: Option<usize>) -> u64 {
-        let ToolOutput::Content(parts) = output else { return self.clipped(&output.plain(), clip) };
+    /// As codecs render it, the words in place of what is clipped included.
+    fn output(&self, output: &ToolOutput, clip: Option<Clip>) -> u64 {
+        let words = |words: &str| self.counter.text(&clipped(words, clip, |_| BlobHash::of_digest(&[0; 32])));
+        let ToolOutput::Content(parts) = output else { return words(&output.shared()) };
+        let removed = |notice: Option<String>| notice.map(|notice| self.counter.text(&notice));
         let part = |part: &ContentPart| match part {
-            ContentPart::Text(words) => self.clipped(words.as_str(), clip),
-            ContentPart::File(file) => self.noticed(self.counter.file(file), clip),
-            ContentPart::Provider(part) => self.noticed(self.counter.text(part.raw.get()), clip),
+            ContentPart::Text(text) => words(text.as_str()),
+            ContentPart::File(file) => {
+                removed(clipped_file(file, clip)).unwrap_or_else(|| self.counter.file(file))
+            }
+            ContentPart::Provider(part) => {
+                removed(clipped_part(part, clip)).unwrap_or_else(|| self.counter.text(part.raw.get()))
+            }
         };
         parts.iter().map(part).sum()
-    }
-
-    fn clipped(&self, words: &str, clip: Option<usize>) -> u64 {
-        let whole = self.counter.text(words);
-        let Some(bytes) = clip.filter(|bytes| words.len() > *bytes) else { return whole };
-        let kept = self.counter.text(&words[..floor_boundary(words, bytes)]);
-        kept.saturating_add(CLIP_NOTICE).min(whole)
-    }
-
-    /// What is taken out whole where results are clipped.
-    fn noticed(&self, tokens: u64, clip: Option<usize>) -> u64 {
-        if clip.is_some() { tokens.min(CLIP_NOTICE) } else { tokens }
     }
 }
 
@@ -293,9 +289,6 @@ fn newest_boundary(entries: &[Entry], from: usize) -> Option<usize> {
     let new = entries.get(from..)?;
     new.iter().rposition(|entry| matches!(entry, Entry::Boundary(_))).map(|at| from + at)
 }
-
-/// Tokens of the words that stand for what was clipped.
-const CLIP_NOTICE: u64 = 12;
 
 /// Tokens of a file by the class of its size; of one that is elsewhere, by the smallest.
 fn media(file: &FilePart) -> u64 {

@@ -19,8 +19,9 @@ pub struct Body {
 ///
 /// Pieces are gathered into blocks, so that a body of thousands of them is a handful of buffers. A full block is sealed:
 /// it is never copied, moved or changed again, and a body takes a range of blocks in one step, however long it is. Only
-/// the pieces behind the last sealed block, at most [`BLOCK_BYTES`] and one piece, are copied into each body. So the
-/// work of a call is proportional to what is new. It is not `Clone`: it has one writer.
+/// the pieces behind the last sealed block, at most [`BLOCK_BYTES`] and one piece, are copied: into each body, or, once
+/// they were lent ([`SharedBuffers::lend`]), when the next piece comes while a body still has them. So the work of a call
+/// is proportional to what is new. It is not `Clone`: it has one writer.
 ///
 /// Blocks grow with what is sealed, from 4 KiB to [`BLOCK_BYTES`]: of a thousand short conversations each holds little
 /// beside its words, and a long one has few buffers.
@@ -48,7 +49,7 @@ pub struct SharedBuffers {
     /// Pieces of all blocks.
     sealed_pieces: usize,
     /// What is not sealed yet.
-    open: Vec<u8>,
+    open: Open,
     /// Where each piece ends, counted from the beginning of the first one.
     ends: Vec<usize>,
 }
@@ -61,6 +62,14 @@ enum Part {
     One(Bytes),
     /// Invariant: every slot of the range is filled.
     Shared(Arc<Shelves>, Range<usize>),
+}
+
+/// Pieces behind the last sealed block.
+enum Open {
+    /// They grow.
+    Own(Vec<u8>),
+    /// Bodies share them.
+    Lent(Bytes),
 }
 
 /// Slots in shelves that double in size: a slot, once filled, never moves, so readers need no lock.
@@ -93,8 +102,8 @@ impl Body {
         self.push_bytes(shared, (start + part.start).min(end)..start.saturating_add(part.end).min(end));
     }
 
-    /// Appends a range of bytes: whole blocks as they are, what is cut off of a block as a slice of it, and a copy of
-    /// what is not sealed.
+    /// Appends a range of bytes: whole blocks as they are, what is cut off of a block as a slice of it, and of what is
+    /// not sealed a slice where it is lent, else a copy.
     fn push_bytes(&mut self, shared: &SharedBuffers, range: Range<usize>) {
         let sealed = range.start..range.end.min(shared.sealed_len);
         if !sealed.is_empty() {
@@ -104,7 +113,10 @@ impl Body {
         if !open.is_empty() {
             // Ranges come from `start`, which ends where the bytes do: there is always such a part.
             let part = open.start - shared.sealed_len..open.end - shared.sealed_len;
-            self.push(Bytes::copy_from_slice(shared.open.get(part).unwrap_or_default()));
+            self.push(match &shared.open {
+                Open::Own(own) => Bytes::copy_from_slice(own.get(part).unwrap_or_default()),
+                Open::Lent(lent) => lent.slice(part),
+            });
         }
     }
 
@@ -178,25 +190,21 @@ impl SharedBuffers {
         if piece.is_empty() {
             return;
         }
-        self.make_room(piece.len());
-        self.open.extend_from_slice(piece);
-        self.ends.push(self.sealed_len + self.open.len());
-        if self.open.len() >= (self.sealed_len / 4).clamp(FIRST_BLOCK, BLOCK_BYTES) {
+        let len = self.open.append(piece);
+        self.ends.push(self.sealed_len + len);
+        if len >= (self.sealed_len / 4).clamp(FIRST_BLOCK, BLOCK_BYTES) {
             self.seal();
         }
     }
 
-    /// By pages: doubling would leave every short conversation as much unused as it has words.
-    fn make_room(&mut self, more: usize) {
-        let needed = self.open.len() + more;
-        if needed > self.open.capacity() {
-            self.open.reserve_exact(needed.next_multiple_of(PAGE) - self.open.len());
-        }
+    /// Lets bodies share what is not sealed yet, until the next piece comes: for who builds a body, keeps it and is still
+    /// for a while, as a session that waits.
+    pub fn lend(&mut self) {
+        self.open = Open::Lent(std::mem::take(&mut self.open).into_bytes());
     }
 
     fn seal(&mut self) {
-        self.open.shrink_to_fit();
-        let buffer = Bytes::from(std::mem::take(&mut self.open));
+        let buffer = std::mem::take(&mut self.open).into_bytes();
         self.sealed_len += buffer.len();
         self.sealed_pieces = self.ends.len();
         self.sealed.fill(self.blocks, Slot { buffer, end: self.sealed_len });
@@ -207,7 +215,7 @@ impl SharedBuffers {
     pub fn piece(&self, at: usize) -> &[u8] {
         let (start, end) = (self.start(at), self.start(at + 1));
         if start >= self.sealed_len {
-            return self.open.get(start - self.sealed_len..end - self.sealed_len).unwrap_or_default();
+            return self.open.bytes().get(start - self.sealed_len..end - self.sealed_len).unwrap_or_default();
         }
         // A piece is never cut: a block ends where one does.
         let block = self.block(start);
@@ -256,6 +264,53 @@ impl SharedBuffers {
     /// Where a block begins; past the last one, where that one ends.
     fn block_start(&self, block: usize) -> usize {
         block.checked_sub(1).and_then(|at| self.sealed.slot(at)).map_or(0, |slot| slot.end)
+    }
+}
+
+impl Open {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(own) => own,
+            Self::Lent(lent) => lent,
+        }
+    }
+
+    /// Appends a piece; how many bytes there are then. What was lent stays as it is for those who have it.
+    ///
+    /// Room is made by pages: doubling would leave every short conversation as much unused as it has words.
+    fn append(&mut self, piece: &[u8]) -> usize {
+        let room = |len: usize| (len + piece.len()).next_multiple_of(PAGE);
+        let mut own = match std::mem::take(self) {
+            Self::Own(own) => own,
+            Self::Lent(lent) => {
+                let mut own = Vec::with_capacity(room(lent.len()));
+                own.extend_from_slice(&lent);
+                own
+            }
+        };
+        if own.len() + piece.len() > own.capacity() {
+            own.reserve_exact(room(own.len()) - own.len());
+        }
+        own.extend_from_slice(piece);
+        let len = own.len();
+        *self = Self::Own(own);
+        len
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Own(mut own) => {
+                own.shrink_to_fit();
+                Bytes::from(own)
+            }
+            Self::Lent(lent) => lent,
+        }
+    }
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        Self::Own(Vec::new())
     }
 }
 
@@ -340,7 +395,12 @@ mod tests {
         let mut shared = SharedBuffers::default();
         let pieces = (0u8..=u8::MAX).cycle().zip(sizes).map(|(n, size)| vec![n; *size]);
         let pieces: Vec<_> = pieces.filter(|piece| !piece.is_empty()).collect();
-        pieces.iter().for_each(|piece| shared.push(piece));
+        for (at, piece) in pieces.iter().enumerate() {
+            shared.push(piece);
+            if at % 3 == 1 {
+                shared.lend();
+            }
+        }
         (shared, pieces)
     }
 
@@ -371,13 +431,32 @@ mod tests {
         let mut sizes = Vec::new();
         for _ in 0..600 {
             shared.push(&[7; 500]);
-            assert!(shared.open.capacity() < shared.open.len() + PAGE, "little is held unused");
+            if let Open::Own(own) = &shared.open {
+                assert!(own.capacity() < own.len() + PAGE, "little is held unused");
+            }
             let sealed = shared.sealed_len - sizes.iter().sum::<usize>();
             sizes.extend((sealed > 0).then_some(sealed));
         }
         assert_eq!(sizes.first(), Some(&4_500), "nine pieces fill the first one");
         assert!(sizes.is_sorted() && sizes.last() >= Some(&BLOCK_BYTES), "{sizes:?}");
         assert!(sizes.len() < 20, "a long list is few blocks: {sizes:?}");
+    }
+
+    #[test]
+    fn what_is_lent_is_shared_and_never_changed() {
+        let mut shared = SharedBuffers::default();
+        shared.push(b"once ");
+        shared.lend();
+        let bodies: [Body; 2] = std::array::from_fn(|_| {
+            let mut body = Body::default();
+            body.push_shared(&shared, 0..1);
+            body
+        });
+        assert_eq!(places(&bodies[0]), places(&bodies[1]), "no body has a copy");
+        shared.push(b"upon ");
+        let mut later = Body::default();
+        later.push_shared(&shared, 0..2);
+        assert_eq!((bodies[0].to_vec(), later.to_vec()), (b"once ".to_vec(), b"once upon ".to_vec()));
     }
 
     proptest::proptest! {

@@ -1,10 +1,13 @@
 //! Cancellation that reaches the leaves, without a runtime.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 
-use event_listener::{Event, listener};
+use event_listener::{Event, EventListener};
 
 /// A signal to stop, cheap to clone, that can be waited for in any runtime.
 ///
@@ -12,6 +15,18 @@ use event_listener::{Event, listener};
 /// token stays so.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<Inner>);
+
+/// Waits until a token is cancelled.
+///
+/// It asks to be woken once for each task that polls it, and not at every poll: beside work that is polled for every
+/// event of a stream, that costs more than most events do.
+#[derive(Debug)]
+#[must_use = "it waits for nothing until it is awaited"]
+pub struct Cancelled {
+    cancel: Cancel,
+    /// Who is woken.
+    asked: Option<(Waker, EventListener)>,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -52,14 +67,29 @@ impl Cancel {
     }
 
     /// Waits until it is cancelled; dropping the wait is safe.
-    pub async fn cancelled(&self) {
-        while !self.is_cancelled() {
-            listener!(self.0.wake => listener);
-            if self.is_cancelled() {
-                return;
-            }
-            listener.await;
+    pub fn cancelled(&self) -> Cancelled {
+        Cancelled { cancel: self.clone(), asked: None }
+    }
+}
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { cancel, asked } = self.get_mut();
+        if cancel.is_cancelled() {
+            return Poll::Ready(());
         }
+        if asked.as_ref().is_some_and(|(waker, _)| waker.will_wake(cx.waker())) {
+            return Poll::Pending;
+        }
+        let mut listener = cancel.0.wake.listen();
+        // What was cancelled in between wakes nobody who listens from now on.
+        if cancel.is_cancelled() || Pin::new(&mut listener).poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        *asked = Some((cx.waker().clone(), listener));
+        Poll::Pending
     }
 }
 
@@ -110,5 +140,19 @@ mod tests {
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
         assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
         assert!(top.child().is_cancelled(), "a late child is born cancelled");
+    }
+
+    #[test]
+    fn who_polls_last_is_woken_once_however_often_it_polls() {
+        let cancel = Cancel::new();
+        let counts = [(); 2].map(|()| Arc::new(Count(AtomicUsize::new(0))));
+        let wakers = counts.clone().map(Waker::from);
+        let mut wait = pin!(cancel.cancelled());
+        for waker in [&wakers[0], &wakers[0], &wakers[1], &wakers[1]] {
+            assert!(wait.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+        }
+        cancel.cancel();
+        assert_eq!(counts.map(|count| count.0.load(Ordering::SeqCst)), [0, 1]);
+        assert!(wait.as_mut().poll(&mut Context::from_waker(&wakers[0])).is_ready());
     }
 }

@@ -1,5 +1,7 @@
 //! What a model sees before the conversation: system blocks and tool cards.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ProviderData, RawJson, Text};
@@ -12,12 +14,12 @@ pub const COMPLETE_TOOL: &str = "complete";
 #[serde(transparent)]
 pub struct SystemBlock(Text);
 
-/// A tool as the model sees it.
+/// A tool as the model sees it. Clones share its texts: every session has the list, and so has its encoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields")]
 pub struct ToolCard {
-    name: String,
-    description: String,
+    name: Arc<str>,
+    description: Arc<str>,
     /// Invariant: canonical (keys sorted, no white space) and an object.
     input_schema: RawJson,
     /// What one provider is told besides. Invariant: an object.
@@ -128,7 +130,7 @@ impl ToolCard {
         description: impl Into<String>,
         schema: &RawJson,
     ) -> Result<Self, CardError> {
-        let name = name.into();
+        let name: String = name.into();
         if name.is_empty() {
             return Err(CardError::Name);
         }
@@ -136,7 +138,9 @@ impl ToolCard {
         if !canonical.is_object() {
             return Err(CardError::Schema { tool: name });
         }
-        Ok(Self { name, description: description.into(), input_schema: canonical, data: None, hosted: false })
+        let description: String = description.into();
+        let (name, description) = (name.into(), description.into());
+        Ok(Self { name, description, input_schema: canonical, data: None, hosted: false })
     }
 
     /// A tool that a provider runs itself, such as its web search: `data` is its whole entry in the list of tools.
@@ -150,7 +154,7 @@ impl ToolCard {
     /// The card with further fields of its entry in the list of tools (`strict`, `defer_loading`), for one provider.
     pub fn with_data(self, data: ProviderData) -> Result<Self, CardError> {
         if !data.json.is_object() {
-            return Err(CardError::Data { tool: self.name });
+            return Err(CardError::Data { tool: self.name.as_ref().to_owned() });
         }
         Ok(Self { data: Some(data), ..self })
     }

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::step::{MISSING_RESULT, Parts, Repair, disambiguate};
-use crate::{
-    CallId, EntryId, HistoryView, PendingStep, RawJson, Response, StepRecord, Text, ToolOutput, UserMessage,
-};
+use crate::{CallId, EntryId, HistoryView, PendingStep, Response, StepRecord, Text, ToolOutput, UserMessage};
 
 /// The log of a session. It grows; nothing in it can be changed or taken out (requirement M2).
 #[derive(Debug, Clone, Default)]
@@ -60,8 +58,12 @@ pub enum NoteKind {
     Date,
     /// A push to go on.
     Nudge,
-    /// State put back after a compaction.
+    /// State of something outside the conversation, told when it changed, or what a system said in a conversation that
+    /// was begun elsewhere. Until [`Self::PutBack`] was there, state put back after a compaction was stored as this too.
     State,
+    /// State of the harness, put back behind a boundary from where it is kept. Behind the next boundary it is put back
+    /// anew, so that nothing reads it out of the conversation.
+    PutBack,
     /// A reminder that is meant until the user speaks again. It stays in the history; where the provider can
     /// ([`crate::ModelProfile::turn_scoped_system`]), the model does not see it after the next message of the user, and
     /// elsewhere it reads as any other note.
@@ -91,6 +93,10 @@ pub enum Rewrite {
         /// Whether the steps before the boundary lose their reasoning (thinking bound to bytes that are clipped).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         strip_reasoning: bool,
+        /// Whether the words of every result that is clipped were put whole into the blob store before, so that what is
+        /// shown of it names them ([`crate::Clip::offloaded`]). A driver that stores them says so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        offloaded: bool,
     },
 }
 
@@ -145,15 +151,15 @@ impl History {
     /// Builds a history from stored entries, mending what breaks the rules and saying so (requirement M4).
     ///
     /// The stored bytes stay as they are. An entry that is not readable at all is an error that names it.
-    pub fn load(stored: &[RawJson]) -> Result<(Self, Vec<(EntryId, Repair)>), UnreadableEntry> {
+    pub fn load<S: AsRef<str>>(stored: &[S]) -> Result<(Self, Vec<(EntryId, Repair)>), UnreadableEntry> {
         let mut repairs = Vec::new();
         let mut history = Self::new();
-        for (position, raw) in stored.iter().enumerate() {
+        for (position, text) in stored.iter().map(AsRef::as_ref).enumerate() {
             let id = EntryId::at(position);
-            let entry = match raw.to::<Entry>() {
+            let entry = match serde_json::from_str::<Entry>(text) {
                 Ok(entry) => entry,
                 Err(cause) => {
-                    let Ok(StoredStep::Step(parts)) = raw.to::<StoredStep>() else {
+                    let Ok(StoredStep::Step(parts)) = serde_json::from_str::<StoredStep>(text) else {
                         return Err(UnreadableEntry { id, cause });
                     };
                     let (step, mended) = parts.repaired();
@@ -338,10 +344,6 @@ mod tests {
     use super::*;
     use crate::step::Repair;
 
-    fn stored(entries: &[&str]) -> Vec<RawJson> {
-        entries.iter().map(|entry| RawJson::parse(*entry).unwrap()).collect()
-    }
-
     fn step(call: &str, result: &str) -> String {
         format!(
             r#"{{"step":{{"response":{{"parts":[{{"tool_call":{{"id":"{call}","name":"t","input":{{"json":{{}}}}}}}}],"finish":{{"kind":"tool_calls","raw":"tool_use"}}}},"results":[{{"call":"{result}","output":{{"text":"r"}}}}]}}}}"#
@@ -351,7 +353,7 @@ mod tests {
     #[test]
     fn what_breaks_the_rules_is_mended_in_the_view() {
         let check = |entries: &[&str], expect: &[(usize, Repair)]| {
-            let (history, repairs) = History::load(&stored(entries)).unwrap();
+            let (history, repairs) = History::load(entries).unwrap();
             let expect: Vec<_> =
                 expect.iter().map(|(at, repair)| (EntryId::at(*at), repair.clone())).collect();
             assert_eq!(repairs, expect);
@@ -371,12 +373,28 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
-        let check = |entry: &str| {
-            History::load(&stored(&[r#"{"user":[{"text":"hi"}]}"#, entry])).unwrap_err().to_string()
+    fn kinds_of_notes_are_stored_by_name() {
+        let check = |kind: NoteKind, name: &str| {
+            let stored = format!(r#"{{"note":{{"kind":"{name}","text":"The tide is low."}}}}"#);
+            let note = Note { kind, text: Text::new("The tide is low.").unwrap() };
+            assert_eq!(serde_json::from_str::<Entry>(&stored).unwrap(), Entry::Note(note.clone()));
+            assert_eq!(serde_json::to_string(&Entry::Note(note)).unwrap(), stored);
         };
+        check(NoteKind::Reminder, "reminder");
+        check(NoteKind::Date, "date");
+        check(NoteKind::Nudge, "nudge");
+        check(NoteKind::State, "state");
+        check(NoteKind::PutBack, "put_back");
+        check(NoteKind::TurnScoped, "turn_scoped");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let check =
+            |entry: &str| History::load(&[r#"{"user":[{"text":"hi"}]}"#, entry]).unwrap_err().to_string();
         assert!(check(r#"{"user":[]}"#).starts_with("entry 1 of the history is not readable"));
         assert!(check(r#"{"who":1}"#).contains("unknown variant `who`"));
         assert!(check("7").starts_with("entry 1"));
+        assert!(check(r#"{"user":[{"text":"cut"#).starts_with("entry 1"), "what is no JSON at all");
     }
 }

@@ -67,9 +67,15 @@ impl fmt::Display for RawJson {
     }
 }
 
+impl AsRef<str> for RawJson {
+    fn as_ref(&self) -> &str {
+        self.get()
+    }
+}
+
 impl PartialEq for RawJson {
     fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
+        Arc::ptr_eq(&self.0, &other.0) || self.get() == other.get()
     }
 }
 

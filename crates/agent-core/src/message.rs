@@ -184,6 +184,16 @@ pub struct FilePart {
     pub name: Option<String>,
 }
 
+impl FilePart {
+    /// Its name and what it is, for example `boat.png (image/png)`.
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{name} ({})", self.media_type),
+            None => self.media_type.clone(),
+        }
+    }
+}
+
 /// Where a file's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

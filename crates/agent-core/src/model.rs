@@ -166,7 +166,7 @@ pub enum ModelEvent {
 
 /// Which model answered, under which message id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "a record of two names")]
+#[expect(clippy::exhaustive_structs, reason = "a record of names")]
 pub struct Origin {
     /// The model's name as the provider reports it.
     #[serde(default)]
@@ -174,4 +174,8 @@ pub struct Origin {
     /// The provider's id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The model's name on the wire, as it was asked; drivers say it, for what a provider reports may be a longer name, or
+    /// the name of a deployment. `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
 }

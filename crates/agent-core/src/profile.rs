@@ -26,6 +26,10 @@ pub struct ModelProfile {
     pub cache: CacheProfile,
     /// Whether returned thinking is valid only after the exact bytes before it.
     pub binds_thinking_to_prefix: bool,
+    /// Whether thinking that another model of its provider sealed is sent to it: it reads that, or the provider itself leaves
+    /// it out. Else a request with it may be refused, and it is left out here (requirement P3).
+    #[serde(default)]
+    pub takes_thinking_of_siblings: bool,
     /// Whether tools can be narrowed without touching the tool list.
     pub allowed_tools: bool,
     /// Whether a tool can be forced.
@@ -144,6 +148,7 @@ impl ModelProfile {
             max_output: 4_096,
             cache: CacheProfile::None,
             binds_thinking_to_prefix: false,
+            takes_thinking_of_siblings: false,
             allowed_tools: false,
             forced_tool_choice: false,
             forced_while_thinking: true,

@@ -131,8 +131,9 @@ pub struct SessionRecord {
     pub meta: SessionMeta,
     /// How many commits it has.
     pub revision: Revision,
-    /// The entries' stored bytes, in order; [`crate::History::load`] reads them.
-    pub entries: Vec<RawJson>,
+    /// The entries as the very text that is stored, in order. Whether it is JSON, and an entry, is for
+    /// [`crate::History::load`] to find: it is read once.
+    pub entries: Vec<String>,
     /// The state at the last commit.
     pub checkpoint: Checkpoint,
     /// What was journaled since, in order.

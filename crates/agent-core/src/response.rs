@@ -53,6 +53,9 @@ pub struct Response {
     pub usage: Usage,
 }
 
+/// What a text has room for when it begins to grow by small pieces.
+const ROOM: usize = 512;
+
 /// Folds the events of one answer into a [`Response`]; collecting is a fold, not a second driver.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseBuilder {
@@ -84,15 +87,13 @@ impl Response {
 }
 
 impl ResponseBuilder {
-    /// Takes the next event.
-    pub fn take(&mut self, event: &ModelEvent) {
+    /// Takes the next event; what is for those who watch, and is no part of the answer, comes back.
+    pub fn take(&mut self, event: ModelEvent) -> Option<ModelEvent> {
         match event {
-            ModelEvent::Start(origin) => self.origin = origin.clone(),
-            ModelEvent::TextDelta { index, text } => {
-                match self.open_text.iter_mut().find(|(i, _)| i == index) {
-                    Some((_, open)) => open.push_str(text),
-                    None => self.open_text.push((*index, text.clone())),
-                }
+            ModelEvent::Start(origin) => self.origin = origin,
+            ModelEvent::TextDelta { index, ref text } => {
+                self.open_text(index).push_str(text);
+                return Some(event);
             }
             ModelEvent::Part(part) => {
                 // A block of blank words gives no part, so the block that is complete is known by its words.
@@ -100,14 +101,15 @@ impl ResponseBuilder {
                 if let Some(at) = self.open_text.iter().position(complete) {
                     self.open_text.remove(at);
                 }
-                self.parts.push(part.clone());
+                self.parts.push(part);
             }
-            ModelEvent::Usage(usage) => self.usage = usage.clone(),
-            ModelEvent::Finish(finish) => self.finish = Some(finish.clone()),
+            ModelEvent::Usage(usage) => self.usage = usage,
+            ModelEvent::Finish(finish) => self.finish = Some(finish),
             ModelEvent::ReasoningDelta { .. }
             | ModelEvent::ToolInputDelta { .. }
-            | ModelEvent::Cleared { .. } => {}
+            | ModelEvent::Cleared { .. } => return Some(event),
         }
+        None
     }
 
     /// Usage reported so far; known even when the answer never ends.
@@ -126,7 +128,19 @@ impl ResponseBuilder {
     pub fn finish(mut self) -> Option<Response> {
         let finish = self.finish.take()?;
         self.keep_open_text();
+        // It stays as long as the session.
+        self.parts.shrink_to_fit();
         Some(Response { origin: self.origin, parts: self.parts, finish, usage: self.usage })
+    }
+
+    /// The words of a block that is not complete.
+    fn open_text(&mut self, index: u32) -> &mut String {
+        let known = self.open_text.iter().position(|(open, _)| *open == index);
+        let at = known.unwrap_or_else(|| {
+            self.open_text.push((index, String::with_capacity(ROOM)));
+            self.open_text.len() - 1
+        });
+        &mut self.open_text[at].1
     }
 
     fn keep_open_text(&mut self) {
@@ -162,7 +176,7 @@ mod tests {
         let mut fold = ResponseBuilder::default();
         let finish = Finish { kind: FinishKind::Stop, raw: "end_turn".into() };
         for event in [
-            ModelEvent::Start(Origin { model: "m".into(), message: Some("msg".into()) }),
+            ModelEvent::Start(Origin { model: "m".into(), message: Some("msg".into()), asked: None }),
             delta(0, "he"),
             ModelEvent::Usage(Usage { output: 1, ..Usage::default() }),
             delta(0, "llo"),
@@ -170,7 +184,7 @@ mod tests {
             ModelEvent::Usage(Usage { output: 7, ..Usage::default() }),
             ModelEvent::Finish(finish),
         ] {
-            fold.take(&event);
+            fold.take(event);
         }
         let answer = fold.finish().unwrap();
         assert_eq!(answer.parts, [AssistantPart::text("hello").unwrap()]);
@@ -192,7 +206,7 @@ mod tests {
             ModelEvent::Part(AssistantPart::ToolCall(call)),
             delta(2, "half a sen"),
         ] {
-            fold.take(&event);
+            fold.take(event);
         }
         assert!(fold.clone().finish().is_none());
         let kept: Vec<_> = fold.partial("aborted").parts;
@@ -204,7 +218,7 @@ mod tests {
         let mut fold = ResponseBuilder::default();
         let finish = Finish { kind: FinishKind::Stop, raw: "stop".into() };
         for event in [delta(0, "he"), delta(0, "llo"), ModelEvent::Finish(finish)] {
-            fold.take(&event);
+            fold.take(event);
         }
         assert_eq!(fold.finish().unwrap().parts, [AssistantPart::text("hello").unwrap()]);
     }
@@ -215,7 +229,7 @@ mod tests {
         for event in
             [delta(0, "\n\n"), delta(1, "hello"), ModelEvent::Part(AssistantPart::text("hello").unwrap())]
         {
-            fold.take(&event);
+            fold.take(event);
         }
         assert_eq!(fold.partial("aborted").parts, [AssistantPart::text("hello").unwrap()]);
     }

@@ -1,4 +1,4 @@
-//! State of a session that tools read and write: the todo list and what was read of which file.
+//! State of a session that tools read and write: the todo list, what was read of which file, notes and active skills.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,9 @@ pub struct Slots {
     /// Rolling notes on the session, the first source of a compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<SessionNotes>,
+    /// Names of the skills that are active, in the order in which they became so (requirement P14).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
 }
 
 /// Rolling notes on a session.
@@ -116,6 +119,17 @@ impl ReadExtent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_stored_before_there_were_skills_is_read() {
+        let check = |json: &str, skills: &[&str]| {
+            let slots: Slots = serde_json::from_str(json).unwrap();
+            assert_eq!(slots.skills, skills);
+            assert_eq!(serde_json::to_string(&slots).unwrap(), json);
+        };
+        check(r#"{"todos":[],"reads":{}}"#, &[]);
+        check(r#"{"todos":[],"reads":{},"skills":["knots","tides"]}"#, &["knots", "tides"]);
+    }
 
     #[test]
     fn extents_join_when_they_touch() {

@@ -222,6 +222,12 @@ impl PendingStep {
 /// A second call equal in id, name and input is the same call and is dropped; another one with a taken id gets
 /// the next free variant, the same one each time.
 pub(crate) fn disambiguate(response: &mut Response, taken: impl Fn(&CallId) -> bool) {
+    if response.calls().nth(1).is_none() {
+        // One call has nothing to be told apart from but the history.
+        let alone = response.parts.iter_mut().find_map(call_mut).filter(|call| taken(&call.id));
+        alone.into_iter().for_each(|call| call.id = free_variant(&call.id, &taken));
+        return;
+    }
     let mut given: Vec<(CallId, String, ToolInput)> = Vec::new();
     let mut used: BTreeSet<CallId> = BTreeSet::new();
     response.parts.retain_mut(|part| {

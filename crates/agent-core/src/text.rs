@@ -4,15 +4,15 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Text with at least one character that is not white space.
 ///
 /// Invariant: never blank. Providers refuse blank text blocks for ever after one entered the history
 /// (requirement M4), so a blank part cannot be built. Nothing else is changed: trailing space and signed text
 /// keep their bytes. Clones share them.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(Arc<str>);
 
 /// The beginning of a text that is kept elsewhere: it shares the bytes, unless the text is much longer.
@@ -133,6 +133,28 @@ impl TryFrom<String> for Text {
 impl From<Text> for String {
     fn from(text: Text) -> Self {
         text.0.as_ref().to_owned()
+    }
+}
+
+/// Read into the one place where it stays.
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Words)
+    }
+}
+
+/// Reads a [`Text`].
+struct Words;
+
+impl Visitor<'_> for Words {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text that is not blank")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
+        if text.trim().is_empty() { Err(E::custom(BlankText)) } else { Ok(Text(text.into())) }
     }
 }
 

@@ -42,10 +42,22 @@ pub enum Rendered<'h> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a key: equal trims give equal bytes")]
 pub struct Trim {
-    /// Results are clipped to this many bytes.
-    pub clip_results: Option<usize>,
+    /// Results are clipped.
+    pub clip_results: Option<Clip>,
     /// Reasoning is left out.
     pub strip_reasoning: bool,
+}
+
+/// How results are clipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_structs, reason = "a key: equal clips give equal bytes")]
+pub struct Clip {
+    /// To this many bytes.
+    pub bytes: usize,
+    /// Whether words that are clipped are in the blob store, whole. Who clips them then names them by their
+    /// [`crate::BlobHash`], unless they name a blob themselves: then they were shortened before, and that one is whole
+    /// (requirement P10).
+    pub offloaded: bool,
 }
 
 /// A message in one role, lent by the history.
@@ -112,8 +124,9 @@ impl<'h> HistoryView<'h> {
     pub fn settled(self) -> impl Iterator<Item = Rendered<'h>> {
         let (summary, cleared) = self.boundaries();
         let (clear, cleared_at) = match cleared {
-            Some((id, Rewrite::Cleared { results_to, keep_bytes, strip_reasoning })) => {
-                (Some((*results_to, *keep_bytes)), strip_reasoning.then_some(id))
+            Some((id, Rewrite::Cleared { results_to, keep_bytes, strip_reasoning, offloaded })) => {
+                let clip = Clip { bytes: *keep_bytes, offloaded: *offloaded };
+                (Some((*results_to, clip)), strip_reasoning.then_some(id))
             }
             _ => (None, None),
         };
@@ -128,7 +141,7 @@ impl<'h> HistoryView<'h> {
             // A trim that changes nothing is not asked for, so that the bytes already encoded are used.
             let is_step = matches!(entry, Entry::Step(_));
             let trim = Trim {
-                clip_results: clear.filter(|(to, _)| is_step && id < *to).map(|(_, keep)| keep),
+                clip_results: clear.filter(|(to, _)| is_step && id < *to).map(|(_, clip)| clip),
                 strip_reasoning: is_step && ((strips && id < at) || cleared_at.is_some_and(|at| id < at)),
             };
             Rendered::Entry { id, entry, trim }
@@ -279,6 +292,7 @@ mod tests {
             results_to: EntryId::at(results_to),
             keep_bytes: 1000,
             strip_reasoning: false,
+            offloaded: false,
         })
     }
 
@@ -330,7 +344,8 @@ mod tests {
     #[test]
     fn a_clearing_may_strip_the_reasoning_before_it() {
         let check = |strip_reasoning: bool, expect: &[bool]| {
-            let cleared = Rewrite::Cleared { results_to: EntryId::at(2), keep_bytes: 9, strip_reasoning };
+            let results_to = EntryId::at(2);
+            let cleared = Rewrite::Cleared { results_to, keep_bytes: 9, strip_reasoning, offloaded: false };
             let log = history(vec![user(0), step(1), step(2), Entry::Boundary(cleared), step(4)]);
             let stripped = log.view().rendered().filter_map(|piece| match piece {
                 Rendered::Entry { entry: Entry::Step(_), trim, .. } => Some(trim.strip_reasoning),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::config::HarnessConfig;
+use crate::drive::has_compacted;
 use crate::front::Front;
 use agent_cache::{Opening, Planner, RuleBook, Sent, loss};
 use agent_core::{
@@ -35,6 +36,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) profile: &'a ModelProfile,
     /// When it was sent.
     pub(crate) asked_ms: i64,
+    /// Whether the provider itself edited the conversation for it otherwise than for the call before.
+    pub(crate) is_edited: bool,
 }
 
 /// What a call left in the cache.
@@ -104,7 +107,8 @@ impl PromptCache {
         self.planner.plan(&profile.cache, opening, history.view())
     }
 
-    /// Notes what a call left; gives the break, when it read less than the call before it had left.
+    /// Notes what a call left; gives the break, when it read less than the call before it had left and no edit of the
+    /// conversation says why.
     pub(crate) fn answered(
         &mut self,
         config: &HarnessConfig,
@@ -120,7 +124,8 @@ impl PromptCache {
         let before = self.left.replace(now)?;
         let reads_less = call.usage.cache_read < before.tokens;
         let profile = call.profile;
-        if !reads_less || matches!(profile.cache, CacheProfile::None) || before.is_rewritten(history) {
+        let is_rewritten = call.is_edited || before.is_rewritten(history);
+        if !reads_less || matches!(profile.cache, CacheProfile::None) || is_rewritten {
             return None;
         }
         let (expected, read) = (before.tokens, call.usage.cache_read);
@@ -148,9 +153,14 @@ impl Left {
         (usage.total_input() > 0).then_some(Self { tokens, body, entries })
     }
 
-    /// Whether a boundary entered the history since: then it is known why less is read.
+    /// Whether a boundary entered the history since, or an answer in which the provider compacted: then it is known why
+    /// less is read.
     fn is_rewritten(&self, history: &History) -> bool {
         let since = history.entries().get(self.entries..).unwrap_or_default();
-        since.iter().any(|entry| matches!(entry, Entry::Boundary(_)))
+        since.iter().any(|entry| match entry {
+            Entry::Boundary(_) => true,
+            Entry::Step(step) => has_compacted(step.response()),
+            Entry::User(_) | Entry::Note(_) => false,
+        })
     }
 }

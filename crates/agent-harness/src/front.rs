@@ -11,7 +11,7 @@ use crate::changes::model_name;
 /// Whom a request goes to and what it begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Front {
-    pub(crate) model: String,
+    pub(crate) model: Arc<str>,
     /// Hash of the system prompt.
     pub(crate) system: Arc<str>,
     /// Hash of the list of tools.
@@ -27,7 +27,7 @@ impl Front {
         static_blocks: usize,
     ) -> Self {
         Self {
-            model: model_name(model.profile()),
+            model: model_name(model.profile()).into(),
             system: system_hash(system).into(),
             tools: tools_hash(tools).into(),
             opening: opening(system, tools, static_blocks),

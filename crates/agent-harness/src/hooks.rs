@@ -48,7 +48,8 @@ pub struct ContextCx<'a> {
 /// Puts a turn together, once: before its first step, and again when another process takes the turn up
 /// (requirement P18).
 ///
-/// What it changes holds for the turn and is not stored, so it has to say the same when it is asked again.
+/// What it changes holds for the turn and is not stored, so it has to say the same when it is asked again. A compaction by
+/// hand ([`crate::Session::compact`]) is no part of a turn and goes by the agent's own parts.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not prepare calls",
@@ -111,8 +112,13 @@ pub trait PostCompact: Debug + Send + Sync {
     /// The history has a new boundary.
     ///
     /// # Errors
-    /// Told with a `request.diagnostic`; the turn goes on.
+    /// Told with a `request.diagnostic`, each time; the turn goes on.
     async fn compacted(&self, cx: &PostCompactCx<'_>) -> Result<(), SourceError>;
+
+    /// How long it may take, for the turn waits for it; then it is dropped, which is told like an error. By default 10 s.
+    fn deadline(&self) -> Duration {
+        Duration::from_secs(10)
+    }
 }
 
 /// What was compacted. All of it is lent.

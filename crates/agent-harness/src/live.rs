@@ -69,7 +69,8 @@ pub(crate) struct Open {
 
 /// A session just loaded, with what has to be told and taken up.
 pub(crate) struct Loaded {
-    pub(crate) live: Live,
+    /// On the heap, because it is handed from task to task.
+    pub(crate) live: Box<Live>,
     pub(crate) repairs: Vec<(EntryId, Repair)>,
     /// What is different from how the session began.
     pub(crate) changes: Vec<Diagnostic>,
@@ -91,7 +92,7 @@ impl Live {
                     record.checkpoint;
                 let accountant = counted(config, &meta, &history);
                 let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
-                let mut live = Self {
+                let mut live = Box::new(Self {
                     stored: history.len(),
                     told: Date::told(history.view()),
                     slots: SlotsHandle::new(slots),
@@ -102,7 +103,7 @@ impl Live {
                     level: state.level(),
                     last_seq: record.last_seq,
                     ..Self::new(config, meta, lease, record.revision)
-                };
+                });
                 live.cache.resume(&history, asked_ms, &changes);
                 live.history = history;
                 let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
@@ -124,7 +125,7 @@ impl Live {
             tools: config.tools.cards().to_vec(),
         };
         let revision = config.store.create(&lease, &meta, &Checkpoint::default()).await?;
-        let live = Self::new(config, meta, lease, revision);
+        let live = Box::new(Self::new(config, meta, lease, revision));
         Ok(Loaded {
             live,
             repairs: Vec::new(),

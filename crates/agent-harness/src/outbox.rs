@@ -83,7 +83,7 @@ impl Told {
         let mut told = self.lock();
         let queue = told.as_mut()?;
         let event = queue.pop_front();
-        if queue.is_empty() {
+        if queue.is_empty() && queue.capacity() > 2 * KEPT_EVENTS {
             // What a long answer took is not kept by a session that waits.
             queue.shrink_to(KEPT_EVENTS);
         }

@@ -30,7 +30,7 @@ pub struct Session {
 }
 
 #[derive(Default)]
-struct Slot(Option<Live>);
+struct Slot(Option<Box<Live>>);
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -77,6 +77,9 @@ impl Session {
     /// Compacts the session because the user wants it: past the blocking limit and whatever failed before, which is
     /// forgotten when it succeeds (requirements P9 and P11). It is told what was done; nothing may have been possible.
     ///
+    /// It belongs to no turn, so the parts of the agent hold: its pipeline, its models, and the system prompt and tools of
+    /// the session. [`crate::PrepareCall`] is not asked, and what it gave turns before is not used.
+    ///
     /// # Errors
     /// While a message is at work, while a turn is open, and for a session that does not exist.
     pub async fn compact(&self) -> Result<Compaction, HarnessError> {
@@ -113,7 +116,8 @@ impl Session {
             Some(live) => {
                 Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: false }
             }
-            None => Live::open(&self.config, &self.id).await?,
+            // Once in the life of a session: what it takes is not reserved in every send.
+            None => Box::pin(Live::open(&self.config, &self.id)).await?,
         };
         loaded.live.gauge = self.gauge.clone();
         Ok(loaded)

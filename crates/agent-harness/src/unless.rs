@@ -8,8 +8,7 @@ use agent_core::Cancel;
 
 /// What the work gives; `None` once it is cancelled, also when the work would be done at that very moment.
 ///
-/// The signal is only waited for while the work waits, and for all of it once: to be told anew at every event of a
-/// stream costs more than most events do.
+/// The signal is only waited for while the work waits.
 pub(crate) async fn unless_cancelled<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Option<T> {
     let (mut cancelled, mut work) = (pin!(cancel.cancelled()), pin!(work));
     poll_fn(|cx| {

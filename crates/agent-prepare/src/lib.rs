@@ -31,7 +31,7 @@
 //!     }
 //!
 //!     fn run(&self, cx: &StageCx<'_>) -> Verdict {
-//!         if cx.step.number() < 30 {
+//!         if cx.of.step.number() < 30 {
 //!             return Verdict::unchanged();
 //!         }
 //!         Verdict::Pass(Overrides::default().remind("Finish what you are at, and report."))

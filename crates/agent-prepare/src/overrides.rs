@@ -113,7 +113,7 @@ pub struct Overrides {
     ///     "behind",
     ///     |cx| {
     ///         assert!(cx.has_tool("read_file") && !cx.has_tool("bash"));
-    ///         assert_eq!(cx.tools.len(), 2);
+    ///         assert_eq!(cx.of.tools.len(), 2);
     ///         Verdict::unchanged()
     ///     },
     /// ));
@@ -204,8 +204,9 @@ pub struct Overrides {
     /// the prefix that a provider cached is read all the same; they are no part of the next one.
     ///
     /// Where a model's thinking is bound to the words before it, taking words away again would make its provider refuse the
-    /// conversation. There the words of a step are appended as a note, unless the same words are the last ones that were
-    /// said since the user spoke; a step that is prepared twice says them once.
+    /// conversation. There the words of a step are appended as a note, unless the same words are the last ones that stand;
+    /// a step that is prepared twice says them once. Other words say that they take the place of all before them, and the
+    /// first step without words appends that none holds any longer.
     ///
     /// ```
     /// # use agent_core::{ModelProfile, NoteKind};
@@ -243,7 +244,7 @@ pub struct Overrides {
     ///     }
     ///     Overrides::default().note(noted.clone()).into()
     /// })).then(stage_fn("behind", |cx| {
-    ///     assert!(cx.so_far.append.len() + cx.history.entries().len() == 1);
+    ///     assert!(cx.so_far.append.len() + cx.of.history.entries().len() == 1);
     ///     Verdict::unchanged()
     /// }));
     /// let mut scene = Scene::new(ModelProfile::conservative("harbour", "pilot"));

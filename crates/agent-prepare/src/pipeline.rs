@@ -26,21 +26,21 @@ pub struct Pipeline {
 pub struct StepCx<'a> {
     /// The step's number in its turn, from 0.
     pub step: StepNo,
-    /// Position of the turn's first entry.
+    /// Position of the turn's first entry: what lies from there on was said in this turn.
     pub turn_from: EntryId,
-    /// The model of the call.
+    /// The model of the call; [`StageCx::model`] is what stages made of it.
     pub model: &'a ModelProfile,
     /// The conversation.
     pub history: HistoryView<'a>,
-    /// The tools of the session, in their one order.
+    /// The tools of the session, active or not, in their one order.
     pub tools: &'a [ToolCard],
     /// The todo list and other state that tools share.
     pub slots: &'a Slots,
-    /// What the program shares with its stages.
+    /// What the program shares with its stages; [`StageCx::context`] has what stages added.
     pub context: &'a Context,
-    /// The settings of the session's calls, under what stages change of them.
+    /// The settings of the session's calls, without what stages change of them.
     pub settings: &'a RequestSettings,
-    /// How full the context is.
+    /// How full the context is: the step's token budget.
     pub tokens: ContextState,
     /// Whether the run was stopped.
     pub cancel: &'a Cancel,
@@ -182,18 +182,11 @@ impl Preparing {
         (self.at, self.asks) = (self.at + 1, 0);
     }
 
-    fn stage_cx<'a>(&'a self, cx: &StepCx<'a>, answer: Option<&'a Answer>) -> StageCx<'a> {
+    fn stage_cx<'a>(&'a self, cx: &'a StepCx<'_>, answer: Option<&'a Answer>) -> StageCx<'a> {
         StageCx {
-            step: cx.step,
-            turn_from: cx.turn_from,
+            of: cx,
             model: self.so_far.model.as_ref().map_or(cx.model, |model| model.profile()),
-            history: cx.history,
-            tools: cx.tools,
-            slots: cx.slots,
             context: self.context.as_ref().unwrap_or(cx.context),
-            settings: cx.settings,
-            tokens: cx.tokens,
-            cancel: cx.cancel,
             so_far: &self.so_far,
             answer,
         }

@@ -67,13 +67,18 @@ impl Thresholds {
     pub fn of(model: &ModelProfile, percent: u8) -> Self {
         // No provider sells a window of a few tokens; the order below needs some.
         let context = u64::from(model.context_window).max(LEAST_WINDOW);
-        let reserve = MOST_RESERVE.min(u64::from(model.max_output)).min(context / 4);
-        let window = context - reserve;
+        let window = context - Self::reserve(model);
         let below = |most: u64, per_mille: u64| window - most.min(window * per_mille / 1_000);
         let share = window * u64::from(percent.clamp(1, 99)) / 100;
         let autocompact = below(13_000, 65).min(share).max(1);
         let warning = below(20_000, 100).min(autocompact);
         Self { window, warning, error: warning, autocompact, blocking: below(3_000, 15) }
+    }
+
+    /// Tokens of a model's window that are kept free for an answer.
+    pub(crate) fn reserve(model: &ModelProfile) -> u64 {
+        let context = u64::from(model.context_window).max(LEAST_WINDOW);
+        MOST_RESERVE.min(u64::from(model.max_output)).min(context / 4)
     }
 }
 

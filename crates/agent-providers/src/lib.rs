@@ -26,7 +26,7 @@
 //! let mut answer = ResponseBuilder::default();
 //! for chunk in stream.as_bytes().chunks(7) {
 //!     for event in decoder.push(chunk) {
-//!         answer.take(&event?);
+//!         answer.take(event?);
 //!     }
 //! }
 //! assert!(decoder.is_complete());

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantPart, AssistantText, CallId, Checkpoint, Commit, Entry, Event, EventBody, JournalRecord,
-    PendingStep, RawJson, Response, Revision, SessionId, SessionMeta, StepRecord, SystemBlock, Text,
-    ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage,
+    AssistantPart, AssistantText, CallId, Checkpoint, Commit, Entry, Event, EventBody, History,
+    JournalRecord, PendingStep, RawJson, Response, Revision, SessionId, SessionMeta, StepRecord, SystemBlock,
+    Text, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage,
 };
 use agent_store::{Lease, MemoryStore, SqliteStore, Store};
 use agent_testkit::store_suite::wait_for as wait;
@@ -35,10 +35,10 @@ fn commit_of_a_step(bencher: Bencher<'_, '_>, store: &str) {
 #[divan::bench(args = STORES, sample_count = 200, sample_size = 1)]
 fn journal_and_commit_of_a_step(bencher: Bencher<'_, '_>, store: &str) {
     let mut session = Session::new(&Home::new(store), "one");
-    let (response, result) = (answer(), result());
+    let (response, result) = (answer("toolu_1"), result("toolu_1"));
     let pending = PendingStep::new(response).unwrap();
     let finished = JournalRecord::Finished { result, slots: None };
-    let records = [JournalRecord::Response(pending), JournalRecord::Started(call()), finished];
+    let records = [JournalRecord::Response(pending), JournalRecord::Started(call("toolu_1")), finished];
     bencher.bench_local(|| {
         for record in &records {
             wait(session.store.journal(&session.lease, std::slice::from_ref(record), &[])).unwrap();
@@ -47,17 +47,26 @@ fn journal_and_commit_of_a_step(bencher: Bencher<'_, '_>, store: &str) {
     });
 }
 
-/// The whole session, as a later process needs it.
+/// The whole session out of the store, its entries not yet read.
 #[divan::bench(args = RESUMED, sample_count = 20, sample_size = 1)]
-fn resume(bencher: Bencher<'_, '_>, of: &str) {
-    let (store, entries) = of.split_once(" of ").unwrap();
-    let (home, entries) = (Home::new(store), entries.parse().unwrap());
-    let mut session = Session::new(&home, "one");
-    (0..entries).for_each(|_| session.step());
+fn load(bencher: Bencher<'_, '_>, of: &str) {
+    let (home, session, entries) = grown(of);
     bencher.bench_local(|| {
         let record = wait(home.store.load(&session.id)).unwrap().unwrap();
         assert_eq!(record.entries.len(), entries);
         record
+    });
+}
+
+/// The same with the entries read, as a later process needs it.
+#[divan::bench(args = RESUMED, sample_count = 20, sample_size = 1)]
+fn resume(bencher: Bencher<'_, '_>, of: &str) {
+    let (home, session, entries) = grown(of);
+    bencher.bench_local(|| {
+        let record = wait(home.store.load(&session.id)).unwrap().unwrap();
+        let (history, repairs) = History::load(&record.entries).unwrap();
+        assert_eq!((history.len(), repairs.len()), (entries, 0));
+        history
     });
 }
 
@@ -72,6 +81,18 @@ fn list_of_500_sessions(bencher: Bencher<'_, '_>, store: &str) {
         assert_eq!(sessions.len(), SESSIONS);
         sessions
     });
+}
+
+/// A session of so many steps, as `STORE of N` says.
+fn grown(of: &str) -> (Home, Session, usize) {
+    let (store, entries) = of.split_once(" of ").unwrap();
+    let (home, entries) = (Home::new(store), entries.parse().unwrap());
+    let mut session = Session::new(&home, "one");
+    for number in 0..entries {
+        session.entry = entry(&format!("toolu_{number}"));
+        session.step();
+    }
+    (home, session, entries)
 }
 
 /// A store, and the folder it may lie in.
@@ -107,8 +128,15 @@ impl Session {
         let (store, id) = (Arc::clone(&home.store), SessionId::new(name).unwrap());
         let lease = wait(store.lease(&id)).unwrap();
         let revision = wait(store.create(&lease, &meta(&id), &Checkpoint::default())).unwrap();
-        let entry = Entry::Step(StepRecord::new(answer(), vec![result()]).unwrap());
-        Self { store, _folder: Arc::clone(&home._folder), id, lease, revision, seq: 0, entry }
+        Self {
+            store,
+            _folder: Arc::clone(&home._folder),
+            id,
+            lease,
+            revision,
+            seq: 0,
+            entry: entry("toolu_1"),
+        }
     }
 
     fn step(&mut self) {
@@ -148,18 +176,22 @@ fn meta(id: &SessionId) -> SessionMeta {
     }
 }
 
-fn call() -> CallId {
-    CallId::new("toolu_1").unwrap()
+fn call(id: &str) -> CallId {
+    CallId::new(id).unwrap()
+}
+
+fn entry(id: &str) -> Entry {
+    Entry::Step(StepRecord::new(answer(id), vec![result(id)]).unwrap())
 }
 
 /// Some 400 bytes of words and 200 of input.
-fn answer() -> Response {
+fn answer(id: &str) -> Response {
     let input = ToolInput::finished(&format!(r#"{{"seq":1,"text":"{}"}}"#, "steady, ".repeat(22)));
     let words = Text::new("The gauge is read, and it is steady. ".repeat(11)).unwrap();
-    let call = AssistantPart::ToolCall(ToolCall { id: call(), name: "look".into(), input, data: None });
+    let call = AssistantPart::ToolCall(ToolCall { id: call(id), name: "look".into(), input, data: None });
     Response::of(vec![AssistantPart::Text(AssistantText { text: words, data: None }), call])
 }
 
-fn result() -> ToolResult {
-    ToolResult { call: call(), output: ToolOutput::text("row 17: the gauge reads \"steady\"\n".repeat(62)) }
+fn result(id: &str) -> ToolResult {
+    ToolResult { call: call(id), output: ToolOutput::text("row 17: the gauge reads \"steady\"\n".repeat(62)) }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Entry, Event, JournalRecord, RawJson, Revision, SessionId, SessionMeta,
-    SessionRecord, SessionSummary, TerminalReason, Usage,
+    BlobHash, Checkpoint, Commit, Entry, Event, EventBody, JournalRecord, Revision, SessionId, SessionMeta,
+    SessionRecord, SessionSummary, StepNo, TerminalReason, TurnId, Usage,
 };
 use async_trait::async_trait;
 
@@ -39,10 +39,19 @@ struct Session {
     revision: Revision,
     entries: Vec<Entry>,
     journal: Vec<JournalRecord>,
-    events: Vec<Event>,
+    /// The first one has number 1, and there is no gap.
+    events: Vec<Kept>,
     usage: Vec<(Revision, Usage)>,
     terminal: Option<TerminalReason>,
     blobs: BTreeSet<BlobHash>,
+}
+
+/// A durable event without its session, and its number, which is its place.
+#[derive(Debug)]
+struct Kept {
+    turn: Option<TurnId>,
+    step: Option<StepNo>,
+    body: EventBody,
 }
 
 /// Gives the session back when its lease is dropped.
@@ -117,16 +126,15 @@ impl Store for MemoryStore {
         let session = shared.writable(lease)?;
         follow(lease.session(), session.head(), events)?;
         session.journal.extend_from_slice(records);
-        session.events.extend_from_slice(events);
+        session.keep(events);
         Ok(())
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
         let shared = self.lock();
-        let events = &shared.existing(session)?.events;
-        // The first one has number 1, and there is no gap.
-        let seen = usize::try_from(after_seq).unwrap_or(usize::MAX).min(events.len());
-        Ok(events[seen..].to_vec())
+        let numbered = (1..).zip(&shared.existing(session)?.events);
+        let unseen = numbered.skip(usize::try_from(after_seq).unwrap_or(usize::MAX));
+        Ok(unseen.map(|(seq, kept)| kept.event(session, seq)).collect())
     }
 
     async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {
@@ -220,7 +228,7 @@ impl Session {
         self.entries.extend_from_slice(commit.entries);
         self.checkpoint.clone_from(commit.checkpoint);
         self.usage.extend(commit.usage.map(|usage| (self.revision, usage.clone())));
-        self.events.extend_from_slice(commit.events);
+        self.keep(commit.events);
         // Between turns nothing is said about how the last one ended.
         if commit.terminal.is_some() || commit.checkpoint.turn.is_some() {
             self.terminal = commit.terminal.cloned();
@@ -229,12 +237,21 @@ impl Session {
         self.journal.clear();
     }
 
+    /// Events are most of what a session holds beside its words, so that they get little room to spare.
+    fn keep(&mut self, events: &[Event]) {
+        if self.events.len() + events.len() > self.events.capacity() {
+            self.events.reserve_exact(events.len().max(self.events.len() / 4));
+        }
+        let kept = |event: &Event| Kept { turn: event.turn, step: event.step, body: event.body.clone() };
+        self.events.extend(events.iter().map(kept));
+    }
+
     /// What a store on disk gives: entries as the bytes that are written of them.
     fn record(&self) -> Result<SessionRecord, serde_json::Error> {
         Ok(SessionRecord {
             meta: self.meta.clone(),
             revision: self.revision,
-            entries: self.entries.iter().map(RawJson::of).collect::<Result<_, _>>()?,
+            entries: self.entries.iter().map(serde_json::to_string).collect::<Result<_, _>>()?,
             checkpoint: self.checkpoint.clone(),
             journal: self.journal.clone(),
             last_seq: self.events.len() as u64,
@@ -252,6 +269,13 @@ impl Session {
             terminal: self.terminal.clone(),
             usage: self.checkpoint.usage.clone(),
         }
+    }
+}
+
+impl Kept {
+    fn event(&self, session: &SessionId, seq: u64) -> Event {
+        let Self { turn, step, body } = self;
+        Event { seq: Some(seq), session: session.clone(), turn: *turn, step: *step, body: body.clone() }
     }
 }
 

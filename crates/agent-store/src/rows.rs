@@ -1,6 +1,6 @@
 //! Stored rows, read back into the records of core; a row that cannot be read is named.
 
-use agent_core::{BlobHash, RawJson, Revision, SessionId, SessionRecord, SessionSummary};
+use agent_core::{BlobHash, Revision, SessionId, SessionRecord, SessionSummary};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -39,16 +39,16 @@ impl SessionRows {
     pub(crate) fn read(self, session: &SessionId) -> Result<SessionRecord, StoreError> {
         in_order(session, &self.entries, 0..self.head, Row::Entry)?;
         in_order(session, &self.journal, 0..self.journal.len() as u64, Row::Journal)?;
-        let entries = self.entries.into_iter().map(|(n, body)| raw(session, Row::Entry(n), body));
-        let journal = self.journal.into_iter().map(|(n, body)| decode(session, Row::Journal(n), body));
+        let entries = self.entries.into_iter().map(|(n, body)| text(session, Row::Entry(n), body));
+        let journal = self.journal.into_iter().map(|(n, body)| decode(session, Row::Journal(n), &body));
         let there = |row, body: Option<_>| body.ok_or_else(|| corrupt(session, row, Damage::Missing));
         let meta = there(Row::Meta, self.meta)?;
         let checkpoint = there(Row::Checkpoint, self.checkpoint)?;
         Ok(SessionRecord {
-            meta: decode(session, Row::Meta, meta)?,
+            meta: decode(session, Row::Meta, &meta)?,
             revision: Revision(self.revision),
             entries: entries.collect::<Result<_, _>>()?,
-            checkpoint: decode(session, Row::Checkpoint, checkpoint)?,
+            checkpoint: decode(session, Row::Checkpoint, &checkpoint)?,
             journal: journal.collect::<Result<_, _>>()?,
             last_seq: self.last_seq,
         })
@@ -58,8 +58,8 @@ impl SessionRows {
 impl SummaryRow {
     pub(crate) fn read(self) -> Result<SessionSummary, StoreError> {
         let id = SessionId::new(self.id).map_err(|cause| StoreError::Damaged { cause: Box::new(cause) })?;
-        let terminal = self.terminal.map(|body| decode(&id, Row::Summary, body)).transpose()?;
-        let usage = decode(&id, Row::Summary, self.usage)?;
+        let terminal = self.terminal.map(|body| decode(&id, Row::Summary, &body)).transpose()?;
+        let usage = decode(&id, Row::Summary, &self.usage)?;
         let Self { created_ms, updated_ms, model, entries, turns, .. } = self;
         Ok(SessionSummary { id, created_ms, updated_ms, model, entries, turns, terminal, usage })
     }
@@ -71,7 +71,7 @@ pub(crate) fn decode_all<T: DeserializeOwned>(
     rows: Vec<Numbered>,
     row: fn(u64) -> Row,
 ) -> Result<Vec<T>, StoreError> {
-    rows.into_iter().map(|(n, body)| decode(session, row(n), body)).collect()
+    rows.into_iter().map(|(n, body)| decode(session, row(n), &body)).collect()
 }
 
 /// Whether the rows stand at exactly these positions; one that is missing, or is too much, is damage.
@@ -93,9 +93,9 @@ pub(crate) fn in_order(
 pub(crate) fn decode<T: DeserializeOwned>(
     session: &SessionId,
     row: Row,
-    body: Vec<u8>,
+    body: &[u8],
 ) -> Result<T, StoreError> {
-    serde_json::from_slice(&body).map_err(|cause| corrupt(session, row, cause.into()))
+    serde_json::from_slice(body).map_err(|cause| corrupt(session, row, cause.into()))
 }
 
 /// Content address of bytes.
@@ -108,9 +108,8 @@ pub(crate) fn checked(address: &BlobHash, bytes: Vec<u8>) -> Result<Vec<u8>, Sto
     if hash(&bytes) == *address { Ok(bytes) } else { Err(StoreError::CorruptBlob(address.clone())) }
 }
 
-fn raw(session: &SessionId, row: Row, body: Vec<u8>) -> Result<RawJson, StoreError> {
-    let text = String::from_utf8(body).map_err(|cause| corrupt(session, row, cause.into()))?;
-    RawJson::parse(text).map_err(|cause| corrupt(session, row, cause.into()))
+fn text(session: &SessionId, row: Row, body: Vec<u8>) -> Result<String, StoreError> {
+    String::from_utf8(body).map_err(|cause| corrupt(session, row, cause.into()))
 }
 
 fn corrupt(session: &SessionId, row: Row, cause: Damage) -> StoreError {

@@ -34,7 +34,7 @@
 //! let mut answer = ResponseBuilder::default();
 //! let mut events = model.stream(encoded.request, &Cancel::new()).await?;
 //! while let Some(event) = events.next().await {
-//!     answer.take(&event?);
+//!     answer.take(event?);
 //! }
 //! let answer = answer.finish().ok_or("cut off")?;
 //! assert_eq!(answer.calls().next().map(|call| call.name.as_str()), Some("grep"));

@@ -1,6 +1,7 @@
 //! Caps on what a tool's output may bring into the history: head and tail stay, the middle goes.
 
 use agent_core::{ceil_boundary, floor_boundary};
+use memchr::memchr_iter;
 
 /// Largest output of a tool (requirement T5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl OutputCap {
 
     /// Whether there are few enough lines, all of them short enough.
     fn fits_lines(&self, text: &str) -> bool {
-        let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
+        let breaks = memchr_iter(b'\n', text.as_bytes()).count();
         let is_open = !text.is_empty() && !text.ends_with('\n');
         if breaks + usize::from(is_open) > self.lines {
             return false;

@@ -3,7 +3,7 @@
 //! It does an agent run of so many steps against a server that speaks Anthropic's Messages, and ends with one line
 //! of JSON on what that cost. Alone it is the facade in memory; with `--store DIR` the sessions lie in SQLite in that
 //! folder; `--parts` is a loop by hand over the turn machine and the codec. `BENCH_RUN`, `BENCH_VERIFY`,
-//! `BENCH_STEPCPU`, `BENCH_STEPIO`, `BENCH_KEEP`, `BENCH_RT` (`current` or `multi`) and `BENCH_NOTEXT` are read from the
+//! `BENCH_STEPCPU`, `BENCH_STEPIO`, `BENCH_STEPWRITER`, `BENCH_KEEP`, `BENCH_RT` (`current` or `multi`) and `BENCH_NOTEXT` are read from the
 //! environment.
 
 mod bench;

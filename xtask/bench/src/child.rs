@@ -32,6 +32,7 @@ pub(crate) struct Said {
     pub(crate) done_s: [f64; 3],
     pub(crate) step_cpu_us: Vec<f64>,
     pub(crate) step_written: Vec<f64>,
+    pub(crate) step_writer_us: Vec<f64>,
     pub(crate) stored: Option<Stored>,
     /// Connections the server saw.
     #[serde(skip)]
@@ -57,6 +58,8 @@ pub(crate) enum Look {
     Cpu,
     /// Bytes to the disk at each step.
     Written,
+    /// Processor time of the store's thread at each step.
+    Writer,
     /// Sessions stay until all are done, and memory is watched.
     Memory,
 }
@@ -198,10 +201,11 @@ fn ran(mut command: Command, server: &Server, order: Order<'_>) -> Result<Output
 }
 
 /// What a client reads from its environment; none of it is inherited.
-const SETTINGS: [(&str, Option<Look>); 6] = [
+const SETTINGS: [(&str, Option<Look>); 7] = [
     ("BENCH_VERIFY", Some(Look::Bodies)),
     ("BENCH_STEPCPU", Some(Look::Cpu)),
     ("BENCH_STEPIO", Some(Look::Written)),
+    ("BENCH_STEPWRITER", Some(Look::Writer)),
     ("BENCH_KEEP", Some(Look::Memory)),
     ("BENCH_RT", None),
     ("BENCH_NOTEXT", None),

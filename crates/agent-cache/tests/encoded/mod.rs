@@ -61,9 +61,12 @@ fn take(session: &mut Session, next: &Next) -> bool {
             let text = Text::new(format!("What was said before {at}.")).unwrap();
             Rewrite::Summary { text, kept_from: reach(*kept), strip_reasoning: *kept != 1 }
         }
-        Next::Cleared(kept) => {
-            Rewrite::Cleared { results_to: reach(*kept), keep_bytes: 4, strip_reasoning: false }
-        }
+        Next::Cleared(kept) => Rewrite::Cleared {
+            results_to: reach(*kept),
+            keep_bytes: 4,
+            strip_reasoning: false,
+            offloaded: false,
+        },
     };
     session.history.push(Entry::Boundary(rewrite)).is_ok()
 }
@@ -300,8 +303,12 @@ fn the_compacted_prefix_is_marked_and_read_after_a_boundary() {
         kept_from: EntryId::at(end),
         strip_reasoning: true,
     };
-    let cleared =
-        |end| Rewrite::Cleared { results_to: EntryId::at(end), keep_bytes: 40, strip_reasoning: false };
+    let cleared = |end| Rewrite::Cleared {
+        results_to: EntryId::at(end),
+        keep_bytes: 40,
+        strip_reasoning: false,
+        offloaded: false,
+    };
     for service in SERVICES {
         check_boundary(service, summary, |end| end);
         check_boundary(service, cleared, |end| end - 1);

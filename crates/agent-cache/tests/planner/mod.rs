@@ -26,7 +26,12 @@ fn entry((kind, many, reach, _): Given, at: usize) -> Entry {
             let text = text(format!("s{at}"));
             Entry::Boundary(Rewrite::Summary { text, kept_from: back, strip_reasoning: many % 2 == 0 })
         }
-        3 => Entry::Boundary(Rewrite::Cleared { results_to: back, keep_bytes: 1, strip_reasoning: false }),
+        3 => Entry::Boundary(Rewrite::Cleared {
+            results_to: back,
+            keep_bytes: 1,
+            strip_reasoning: false,
+            offloaded: false,
+        }),
         _ => step(many, reach, at),
     }
 }

@@ -8,7 +8,7 @@ use agent::prepare::ContextState;
 use agent::{CompactedTier, Compaction, FailedTier, SessionId, Store};
 use serde::Serialize;
 
-use crate::args::{CompactArgs, ContextArgs};
+use crate::args::StoredArgs;
 use crate::error::CliError;
 use crate::show::plain;
 use crate::{assemble, env};
@@ -36,7 +36,7 @@ struct ShownCompaction {
     failed: Vec<FailedTier>,
 }
 
-pub(crate) async fn compact(args: CompactArgs, key: Option<String>) -> Result<ExitCode, CliError> {
+pub(crate) async fn compact(args: StoredArgs, key: Option<String>) -> Result<ExitCode, CliError> {
     let id = SessionId::new(args.id)?;
     // A store is created by messages only.
     drop(stored(&args.agent.data.data_dir, &id).await?);
@@ -62,7 +62,7 @@ pub(crate) async fn compact(args: CompactArgs, key: Option<String>) -> Result<Ex
     Ok(code)
 }
 
-pub(crate) async fn context(args: ContextArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn context(args: StoredArgs) -> Result<ExitCode, CliError> {
     let id = SessionId::new(args.id)?;
     let store = stored(&args.agent.data.data_dir, &id).await?;
     let state = assemble::keyless(&args.agent, store)?.session(id).context().await?;

@@ -164,6 +164,33 @@ async fn a_summary_is_asked_beside_the_turn_and_takes_the_place_of_what_was_said
 }
 
 #[tokio::test]
+async fn a_turn_that_is_blocked_sends_nothing_and_says_so() {
+    let full = |tokens: u64, words: &str| {
+        scenario(&json!({
+            "model": "anthropic/claude-opus-5",
+            "window": {"context": 8000, "output": 1000},
+            "compaction": [],
+            "turns": [
+                {"user": "Why does the build fail?", "steps": [{"say": "Found."}]},
+                {"user": "Write it.", "tokens": tokens, "steps": [], "ends": {"blocking_limit": words}}
+            ],
+            "budget": {}
+        }))
+    };
+    let scenarios = [
+        ("other-words", full(8_000, "I can go on")),
+        ("right", full(8_000, "I cannot go on")),
+        ("too-short", full(10, "I cannot go on")),
+    ];
+    let (output, _home) = check(&scenarios, &[]).await;
+    assert_eq!(output.code, Some(1));
+    let told = &output.stdout;
+    assert!(told.contains("\nok   right: 1 request"), "{told}");
+    assert!(told.contains("and its text does not hold \"I can go on\": I cannot go on:"), "{told}");
+    assert!(told.contains(", and was to end as blocking_limit"), "{told}");
+}
+
+#[tokio::test]
 async fn stages_shape_the_requests_in_their_steps() {
     let staged = |pipeline: Value, words: &str| {
         scenario(&json!({

@@ -29,9 +29,12 @@ fn take(accountant: &mut Accountant, log: &mut History, word: &str) {
             let text = Text::new(words(20)).unwrap();
             Entry::Boundary(Rewrite::Summary { text, kept_from: reach, strip_reasoning: true })
         }
-        "X" => {
-            Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 40, strip_reasoning: false })
-        }
+        "X" => Entry::Boundary(Rewrite::Cleared {
+            results_to: reach,
+            keep_bytes: 40,
+            strip_reasoning: false,
+            offloaded: false,
+        }),
         "@" => return accountant.report(number as u64, log.len()),
         other => panic!("no such thing happens: {other}"),
     };
@@ -65,6 +68,8 @@ fn check(events: &str, expect: u64) -> (Accountant, History) {
 /// The line that introduces a summary, the summary itself, and words to go on.
 const SUMMARY: u64 = 19 + 20;
 const GO_ON: u64 = 3;
+/// The line between head and tail of a clipped result.
+const CLIP_NOTICE: u64 = 6;
 
 #[test]
 fn the_last_report_counts_and_what_came_since() {
@@ -202,6 +207,8 @@ fn output(kind: u8, size: usize) -> ToolOutput {
     };
     match kind {
         0 => ToolOutput::text(text()),
+        // Capped before, so that its middle has the handle of the whole.
+        4 => ToolOutput::text(format!("{}blob:{}{}", text(), "a1".repeat(32), text())),
         1 => ToolOutput::error(text()),
         2 => ToolOutput::Json(RawJson::parse(format!("\"{}\"", text())).unwrap()),
         _ => {
@@ -209,6 +216,30 @@ fn output(kind: u8, size: usize) -> ToolOutput {
             ToolOutput::Content(words.into_iter().chain([provider(), file()]).collect())
         }
     }
+}
+
+/// What a codec shows of an output that is clipped.
+fn rendered(output: &ToolOutput, clip: Clip) -> Vec<ContentPart> {
+    let text = |words: String| ContentPart::Text(Text::new(words).unwrap());
+    let clipped =
+        |words: &str| text(clipped(words, Some(clip), |_| BlobHash::of_digest(&[9; 32])).into_owned());
+    let ToolOutput::Content(parts) = output else {
+        return vec![clipped(&output.plain())];
+    };
+    let part = |part: &ContentPart| match part {
+        ContentPart::Text(words) => clipped(words.as_str()),
+        ContentPart::File(file) => clipped_file(file, Some(clip)).map_or_else(|| part.clone(), text),
+        ContentPart::Provider(other) => clipped_part(other, Some(clip)).map_or_else(|| part.clone(), text),
+    };
+    parts.iter().map(part).collect()
+}
+
+/// A step with one call and this result.
+fn result(at: usize, output: ToolOutput) -> Entry {
+    let id = CallId::new(format!("c{at}")).unwrap();
+    let call = ToolCall { id: id.clone(), name: "look".into(), input: ToolInput::finished("{}"), data: None };
+    let said = Response::of(vec![AssistantPart::ToolCall(call)]);
+    Entry::Step(StepRecord::new(said, vec![ToolResult { call: id, output }]).unwrap())
 }
 
 /// What happens, a number for it, and what is reported of the request that it answers.
@@ -229,6 +260,7 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
             results_to: back,
             keep_bytes: number,
             strip_reasoning: number % 2 == 0,
+            offloaded: number % 3 == 0,
         }),
         4 => step(at, number + 1, None, reported.unwrap_or(0)),
         _ => step(at, 1, Some(number), reported.unwrap_or(0)),
@@ -236,12 +268,25 @@ fn entry(at: usize, (kind, number, reported): (u8, usize, Option<u64>)) -> Entry
 }
 
 proptest! {
+    /// A clearing costs what the model is shown: as much as if each result had been the words in its place.
     #[test]
-    fn clipping_never_adds(kind in 0_u8..4, size in 0_usize..400, clip in 0_usize..500) {
-        let accountant = Accountant::default();
-        let output = output(kind, size);
-        let (whole, clipped) = (accountant.output(&output, None), accountant.output(&output, Some(clip)));
-        prop_assert!(clipped <= whole, "{clipped} of {whole}");
+    fn what_is_clipped_costs_what_is_rendered(
+        outputs in prop::collection::vec((0_u8..5, 0_usize..400), 1..6),
+        keep_bytes in 0_usize..500,
+        offloaded: bool,
+    ) {
+        let (mut whole, mut shown) = (History::new(), History::new());
+        for (at, (kind, size)) in outputs.into_iter().enumerate() {
+            let output = output(kind, size);
+            let words = rendered(&output, Clip { bytes: keep_bytes, offloaded });
+            whole.push(result(at, output)).unwrap();
+            shown.push(result(at, ToolOutput::Content(words))).unwrap();
+        }
+        let results_to = EntryId::at(whole.len());
+        let mut accountant = Accountant::default();
+        accountant.follow(&shown);
+        let cleared = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false, offloaded };
+        prop_assert_eq!(Accountant::default().would_be(&whole, &cleared), accountant.used());
     }
 
     /// Entry by entry, all at once, in a process that was started again: the count is one, and as long as nothing was

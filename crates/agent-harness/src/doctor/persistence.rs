@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Checkpoint, Commit, Entry, History, RawJson, Revision, SessionId};
+use agent_core::{Checkpoint, Commit, Entry, History, Revision, SessionId};
 use agent_store::{MemoryStore, Store, StoreError};
 use agent_tools::{PermissionMode, Permissions};
 
@@ -101,7 +101,7 @@ fn turn(config: &HarnessConfig, store: Arc<dyn Store>) -> Result<HarnessConfig, 
     Ok(HarnessConfig { store, permissions, asker: Arc::new(AllowAll), ..rehearsing })
 }
 
-async fn entries(store: &dyn Store) -> Result<Vec<RawJson>, HarnessError> {
+async fn entries(store: &dyn Store) -> Result<Vec<String>, HarnessError> {
     Ok(store.load(&id()?).await?.map(|record| record.entries).unwrap_or_default())
 }
 
@@ -147,7 +147,7 @@ async fn own_store(config: &HarnessConfig) -> Result<String, OwnStore> {
     }
 }
 
-async fn play(config: &HarnessConfig, name: &SessionId, expected: &[RawJson]) -> Result<(), OwnStore> {
+async fn play(config: &HarnessConfig, name: &SessionId, expected: &[String]) -> Result<(), OwnStore> {
     let store = &config.store;
     let session = Harness::new(turn(config, store.clone())?).session(name.clone());
     session.send(MESSAGE).await?.finish().await?;

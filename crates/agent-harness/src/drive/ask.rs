@@ -28,6 +28,7 @@ impl Drive {
     /// Asks; `None` when the run was stopped.
     ///
     /// It goes neither through the pipeline nor through compaction, so that it cannot compact itself (requirement P12).
+    /// Whoever calls it does so on the heap: few steps ask, and no turn should reserve what it takes.
     pub(super) async fn ask(&mut self, ask: Ask) -> Result<Option<Answer>, HarnessError> {
         // Who watches learns why it takes a while.
         self.live.journal(&self.config, &mut self.out, &[]).await?;
@@ -138,6 +139,10 @@ async fn exchange(
             return Err(AskFailure::Model { kind: error.kind, message: error.message });
         }
         let asked = error.retry_after_ms.map(Duration::from_millis);
+        if asked.is_some_and(|asked| asked > config.retry.max_retry_after.min(config.ask.deadline)) {
+            // Waiting it out would only hide what happened behind the deadline.
+            return Err(AskFailure::Model { kind: error.kind, message: error.message });
+        }
         tokio::time::sleep(config.retry.wait(failed - 1, asked, config.jitter.fraction())).await;
     }
 }
@@ -152,7 +157,8 @@ async fn once(
     let mut failure = None;
     while let Some(event) = stream.next().await {
         match event {
-            Ok(event) => spent.fold.take(&event),
+            // Nobody watches.
+            Ok(event) => drop(spent.fold.take(event)),
             Err(error) => {
                 failure = Some(error);
                 break;

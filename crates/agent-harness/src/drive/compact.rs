@@ -1,6 +1,6 @@
 //! Compaction: the moves of the cascade, each written before the next, told, and then shown to the hooks.
 
-use agent_core::{Entry, EventBody};
+use agent_core::{Diagnostic, Entry, EventBody};
 use agent_prepare::{Cause, CompactCx, Compacted, ContextState, Move, PrepareError, Synthesised};
 
 use super::Drive;
@@ -20,7 +20,7 @@ pub(super) enum Looked {
     Refused(PrepareError),
 }
 
-/// The tier at work, and since when.
+/// The tier that was told to be at work, and since when. Each is told to be done, or to have failed, once.
 type Begun = Option<(&'static str, i64)>;
 
 impl Drive {
@@ -46,16 +46,23 @@ impl Drive {
         let cascade = config.pipeline.cascade();
         let mut machine = cascade.begin(cause);
         let mut begun = None;
+        // What the provider refused was sent to the step's model; otherwise the step has none yet.
+        let model = match cause {
+            Cause::Overflow => self.model().clone(),
+            Cause::First | Cause::Continuation | Cause::Manual => config.model.clone(),
+        };
         loop {
             if self.cancel.is_cancelled() {
-                return Ok(Looked::Stopped);
+                return Ok(self.stopped(begun));
             }
             let live = &self.live;
+            // A tier that asks nobody begins and ends in this move.
+            let now = config.clock.now_ms();
             let next = live.slots.read(|slots| {
                 let cx = CompactCx {
                     history: &live.history,
                     accountant: &live.accountant,
-                    model: config.model.profile(),
+                    model: model.profile(),
                     apart: config.summary_model.as_ref().map(|model| model.profile()),
                     slots,
                     state: live.compaction,
@@ -64,25 +71,26 @@ impl Drive {
                 machine.advance(cascade, &cx)
             });
             self.live.compaction = machine.state();
+            let tier = match &next {
+                Move::Ask { tier, .. } | Move::Failed { tier, .. } => Some(*tier),
+                Move::Rewrite(compacted) => Some(compacted.tier),
+                Move::Settled | Move::Blocked(_) => None,
+            };
+            self.tell_begun(&mut begun, tier, now);
             match next {
                 Move::Settled => return Ok(Looked::Fits),
                 Move::Blocked(words) => return Ok(Looked::Blocked(words)),
-                Move::Ask { tier, ask } => {
-                    self.tell_begun(&mut begun, tier);
-                    match self.ask(ask).await? {
-                        Some(answer) => machine.answer(answer),
-                        None => return Ok(Looked::Stopped),
-                    }
-                }
+                Move::Ask { ask, .. } => match Box::pin(self.ask(ask)).await? {
+                    Some(answer) => machine.answer(answer),
+                    None => return Ok(self.stopped(begun)),
+                },
                 Move::Failed { tier, why } => {
-                    tracing::warn!(tier, why, "a tier of compaction failed");
-                    let failed = FailedTier { tier: tier.to_owned(), message: why.clone() };
-                    self.compacted.failed.push(failed);
-                    self.out.stage(EventBody::CompactionFailed { tier: tier.to_owned(), message: why });
+                    begun = None;
+                    self.tell_failed(tier, why);
                 }
                 Move::Rewrite(compacted) => {
-                    let since = self.tell_begun(&mut begun, compacted.tier);
-                    if let Some(error) = self.rewrite(compacted, since).await? {
+                    let since = begun.take().map_or(now, |(_, since)| since);
+                    if let Some(error) = Box::pin(self.rewrite(compacted, since)).await? {
                         return Ok(Looked::Refused(error));
                     }
                 }
@@ -90,28 +98,52 @@ impl Drive {
         }
     }
 
-    /// Tells that a tier begins, once; since when it is at work.
-    fn tell_begun(&mut self, begun: &mut Begun, tier: &'static str) -> i64 {
-        if let Some((_, since)) = begun.filter(|(at_work, _)| *at_work == tier) {
-            return since;
+    /// Tells that another tier is at work, and what became of the one before it.
+    fn tell_begun(&mut self, begun: &mut Begun, tier: Option<&'static str>, now: i64) {
+        let at_work = begun.map(|(tier, _)| tier);
+        if at_work == tier {
+            return;
         }
-        let now = self.config.clock.now_ms();
-        *begun = Some((tier, now));
-        let before = self.live.accountant.used();
-        self.out.stage(EventBody::CompactionRequested { before, tier: tier.to_owned() });
-        now
+        if let Some(before) = at_work {
+            self.tell_failed(before, "it asked a model, and had nothing to offer then".to_owned());
+        }
+        *begun = tier.map(|tier| (tier, now));
+        if let Some(tier) = tier {
+            let before = self.live.accountant.used();
+            self.out.stage(EventBody::CompactionRequested { before, tier: tier.to_owned() });
+        }
     }
 
-    /// One write of the boundary and of what is put back behind it; then the hooks.
+    fn tell_failed(&mut self, tier: &'static str, why: String) {
+        tracing::warn!(tier, why, "a tier of compaction failed");
+        self.compacted.failed.push(FailedTier { tier: tier.to_owned(), message: why.clone() });
+        self.out.stage(EventBody::CompactionFailed { tier: tier.to_owned(), message: why });
+    }
+
+    /// The run was stopped, and so was the tier at work.
+    fn stopped(&mut self, begun: Begun) -> Looked {
+        if let Some((tier, _)) = begun {
+            self.tell_failed(tier, "the run was stopped before its question was answered".to_owned());
+        }
+        Looked::Stopped
+    }
+
+    /// What the boundary clips is stored first; then one write of the boundary and of what is put back behind it; then
+    /// the hooks.
     async fn rewrite(
         &mut self,
         compacted: Compacted,
         since: i64,
     ) -> Result<Option<PrepareError>, HarnessError> {
         let Compacted { tier, rewrite, notes, before, .. } = compacted;
+        let rewrite = self.offload(rewrite).await?;
         match self.live.push(Entry::Boundary(rewrite)) {
             Ok(_) => {}
-            Err(HarnessError::History(cause)) => return Ok(Some(PrepareError::Rewrite { tier, cause })),
+            Err(HarnessError::History(cause)) => {
+                let error = PrepareError::Rewrite { tier, cause };
+                self.tell_failed(tier, error.to_string());
+                return Ok(Some(error));
+            }
             Err(error) => return Err(error),
         }
         for note in notes {
@@ -143,14 +175,23 @@ impl Drive {
                 history: self.live.history.view(),
                 cancel: &self.cancel,
             };
+            let deadline = hook.deadline();
             let told = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return,
-                told = hook.compacted(&cx) => told,
+                told = tokio::time::timeout(deadline, hook.compacted(&cx)) => told,
             };
-            if let Err(error) = told {
-                self.declare("after_compaction", error.to_string());
-            }
+            let why = match told {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!(
+                    "{hook:?} was still busy after {} ms and was dropped; let it hand on what takes longer, or give it a longer `deadline`",
+                    deadline.as_millis()
+                ),
+            };
+            // Told of each compaction: a log that lacks one is another loss than a log that lacks two.
+            let what = "after_compaction".to_owned();
+            self.out.stage(EventBody::RequestDiagnostic(Diagnostic { what, why }));
         }
     }
 }

@@ -6,6 +6,7 @@ mod compact;
 mod date;
 mod end;
 mod model;
+mod offload;
 mod open;
 mod prepare;
 mod retry;
@@ -31,6 +32,8 @@ use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::TurnEnd;
 
+pub(crate) use server::has_compacted;
+
 /// One message at work on one session: the only writer of its history.
 pub(crate) struct Drive {
     /// The agent as it was built.
@@ -46,7 +49,7 @@ pub(crate) struct Drive {
     compacted: Done,
     /// Whether there is no turn: the session is only compacted.
     is_idle: bool,
-    live: Live,
+    live: Box<Live>,
     turn: Turn,
     out: Outbox,
     cancel: Cancel,
@@ -102,7 +105,7 @@ impl Drive {
         Ok(drive)
     }
 
-    fn of(config: Arc<HarnessConfig>, live: Live, out: Outbox, cancel: Cancel) -> Self {
+    fn of(config: Arc<HarnessConfig>, live: Box<Live>, out: Outbox, cancel: Cancel) -> Self {
         Self {
             retries: RetryBudget::new(&config.retry),
             agent: config.clone(),
@@ -133,11 +136,13 @@ impl Drive {
         config: Arc<HarnessConfig>,
         loaded: Loaded,
         out: Outbox,
-    ) -> Result<(Compaction, Live), HarnessError> {
+    ) -> Result<(Compaction, Box<Live>), HarnessError> {
         let Loaded { live, repairs, changes, created, .. } = loaded;
         let mut drive = Self::of(config, live, out, Cancel::new());
         drive.is_idle = true;
         drive.turn_from = drive.last_asked();
+        // What `prepare_call` gave was for a turn that is over.
+        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
         drive.tell_opening(repairs, changes, created);
         let before = drive.context();
         match drive.compact(Cause::Manual).await? {
@@ -157,7 +162,7 @@ impl Drive {
     }
 
     /// The session for the next message; a parked one is loaded anew, because its turn is still open.
-    pub(crate) fn into_live(self) -> Option<Live> {
+    pub(crate) fn into_live(self) -> Option<Box<Live>> {
         (!self.is_parked()).then_some(self.live)
     }
 
@@ -255,6 +260,8 @@ impl Drive {
         self.out.step = Some(at);
         self.tell_unrun(&step);
         let entry = self.live.push(Entry::Step(step))?;
+        // An answer that a journal or a parked turn held was not heard of in this process.
+        self.live.accountant.report(crate::gauge::size(&usage), entry.position());
         let voided = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {

@@ -1,7 +1,8 @@
 //! One attempt of a model call: the request as frozen buffers, the answer as events.
 
 use agent_core::{
-    Cancel, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelStream, Outgoing, ResponseBuilder, Usage,
+    Cancel, EventBody, ModelError, ModelErrorKind, ModelEvent, ModelStream, Outgoing, PendingStep, Response,
+    ResponseBuilder, Usage,
 };
 use agent_turn::Report;
 use futures_util::StreamExt;
@@ -71,16 +72,22 @@ impl Drive {
             Ok(()) => match fold.finish() {
                 Some(response) => {
                     tracing::Span::current().record("finish", response.finish.raw.as_str());
-                    Ok(Report::Response(self.live.history.admit(response)))
+                    Ok(Report::Response(self.admit(response)))
                 }
                 None => Err(ModelError::interrupted("early")),
             },
             Err(error) if error.kind == ModelErrorKind::Cancelled => {
-                Ok(Report::Aborted(Some(self.live.history.admit(fold.partial("aborted")))))
+                Ok(Report::Aborted(Some(self.admit(fold.partial("aborted")))))
             }
             Err(error) => Err(error),
         };
         Tried { answer: answer.map_err(|error| Failure { error, began, told, message }), usage, cleared }
+    }
+
+    /// An answer of the step's model as a step of this history, with the name that the model was asked under.
+    fn admit(&self, mut response: Response) -> PendingStep {
+        response.origin.asked = Some(self.model().profile().model.clone());
+        self.live.history.admit(response)
     }
 }
 
@@ -95,12 +102,11 @@ async fn read(
         let next = stream.next().await;
         progress.began = true;
         let Some(event) = next else { return Ok(()) };
-        let event = event?;
-        progress.fold.take(&event);
-        if let ModelEvent::Cleared { tokens } = event {
-            progress.cleared = tokens;
+        match progress.fold.take(event?) {
+            Some(ModelEvent::Cleared { tokens }) => progress.cleared = tokens,
+            Some(event) => progress.told |= tell(event, out, attempt),
+            None => {}
         }
-        progress.told |= tell(event, out, attempt);
         if cancel.is_cancelled() {
             // Many events may be there at once, so that nothing waits between them.
             return Err(ModelError::cancelled());

@@ -106,7 +106,7 @@ impl Drive {
             match self.next_need(&mut preparing, context)? {
                 Need::Ready(prepared) => return Ok(prepared),
                 Need::Finish(words) => return Err(Unprepared::Ends(words)),
-                Need::Ask { ask, .. } => match self.ask(ask).await? {
+                Need::Ask { ask, .. } => match Box::pin(self.ask(ask)).await? {
                     Some(answer) => preparing.answer(answer),
                     None => return Err(Unprepared::Stopped),
                 },

@@ -73,9 +73,13 @@ impl Drive {
                 Ok(report) => {
                     let model = self.model().clone();
                     let (body, front, profile) = (&asked.request.body, &asked.front, model.profile());
-                    let call = Answered { usage: &usage, body, front, profile, asked_ms };
+                    let is_edited = self.is_edited(&report, cleared);
+                    let call = Answered { usage: &usage, body, front, profile, asked_ms, is_edited };
                     self.note_answer(&report, &call);
-                    self.tell_cleared(cleared, &usage);
+                    if matches!(report, Report::Response(_)) {
+                        // An answer that broke off does not get to say it.
+                        self.tell_cleared(cleared, &usage);
+                    }
                     break report;
                 }
                 Err(failure) if tries.may_shorten(&failure) => {
@@ -109,12 +113,9 @@ impl Drive {
         self.voided += &usage;
         tries.shortened = true;
         let (attempt, entries) = (tries.number, self.live.history.len());
-        let Failure { error, told, message, .. } = failure;
-        if told {
-            let reason = error.kind.as_str().to_owned();
-            self.out.stage(EventBody::Tombstone { attempt, message, reason });
-        }
-        let refused = match self.compact(Cause::Overflow).await? {
+        self.tell_void(attempt, &failure, failure.error.kind.as_str());
+        let error = failure.error;
+        let refused = match Box::pin(self.compact(Cause::Overflow)).await? {
             Looked::Stopped => return Ok(Some(Report::Aborted(None))),
             Looked::Fits if self.live.history.len() > entries => {
                 let ModelError { kind, message, .. } = error;
@@ -124,8 +125,8 @@ impl Drive {
                 return Ok(None);
             }
             Looked::Fits => Why::Whole.said_of(error, attempt + 1),
-            Looked::Blocked(words) => ModelError { message: words.text.as_str().to_owned(), ..error },
-            Looked::Refused(cause) => ModelError { message: cause.to_string(), ..error },
+            Looked::Blocked(words) => instead(words.text.as_str(), error),
+            Looked::Refused(cause) => instead(&cause.to_string(), error),
         };
         Ok(Some(self.give_up(refused)))
     }
@@ -140,12 +141,13 @@ impl Drive {
         self.voided += &usage;
         let (policy, attempt) = (self.config.retry, tries.number);
         let next = tries.next(&policy, &failure, &self.retries, self.config.jitter.fraction());
-        let Failure { error, told, message, .. } = failure;
-        if told {
-            let whole = matches!(next, Next::Again { mode: Mode::Whole, .. });
-            let reason = if whole { STREAMING_FALLBACK } else { error.kind.as_str() };
-            self.out.stage(EventBody::Tombstone { attempt, message, reason: reason.to_owned() });
-        }
+        let whole = matches!(next, Next::Again { mode: Mode::Whole, .. });
+        self.tell_void(
+            attempt,
+            &failure,
+            if whole { STREAMING_FALLBACK } else { failure.error.kind.as_str() },
+        );
+        let error = failure.error;
         match next {
             Next::Stop(why) => Ok(Some(self.give_up(why.said_of(error, attempt + 1)))),
             Next::Again { wait, mode } => {
@@ -159,6 +161,14 @@ impl Drive {
                 tries.mode = mode;
                 Ok(self.wait(wait).await)
             }
+        }
+    }
+
+    /// Tells that what an attempt streamed is void, where it streamed anything.
+    fn tell_void(&mut self, attempt: u32, failure: &Failure, reason: &str) {
+        if failure.told {
+            let (message, reason) = (failure.message.clone(), reason.to_owned());
+            self.out.stage(EventBody::Tombstone { attempt, message, reason });
         }
     }
 
@@ -255,6 +265,12 @@ impl Why {
         let message = format!("{} (given up after {attempts} attempt{s}: {why})", error.message);
         ModelError { message, ..error }
     }
+}
+
+/// A failure with why nothing could be done about it, and the provider's own words behind that.
+fn instead(words: &str, error: ModelError) -> ModelError {
+    let message = format!("{words}\n\nThe provider had said: {}", error.message);
+    ModelError { message, ..error }
 }
 
 /// A time as people say it.

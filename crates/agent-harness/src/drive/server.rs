@@ -30,6 +30,13 @@ impl Drive {
         self.tell_level();
     }
 
+    /// Whether the provider edited the conversation for this answer otherwise than for the one before. That is told as what it
+    /// is, and explains why less is read from its cache.
+    pub(super) fn is_edited(&self, answer: &Report, cleared: u64) -> bool {
+        let Report::Response(pending) = answer else { return false };
+        cleared != self.live.cleared || has_compacted(pending.response())
+    }
+
     /// Tells that the provider left parts of the request unread. It does so with every request from then on, which is told
     /// again only when it is more.
     pub(super) fn tell_cleared(&mut self, tokens: u64, usage: &Usage) {
@@ -43,7 +50,8 @@ impl Drive {
     }
 }
 
-fn has_compacted(response: &Response) -> bool {
+/// Whether the provider put a summary of its own in the place of all before this answer.
+pub(crate) fn has_compacted(response: &Response) -> bool {
     response.parts.iter().any(|part| match part {
         AssistantPart::Provider(part) => part.kind == BLOCK,
         AssistantPart::Text(_) | AssistantPart::Reasoning(_) | AssistantPart::ToolCall(_) | _ => false,

@@ -139,7 +139,7 @@ fn assistant_part(said: &AssistantPart) -> ExplainedPart {
 
 fn result_part(tool: &str, output: &ToolOutput, trim: Trim) -> ExplainedPart {
     let words = output.plain();
-    let bytes = trim.clip_results.map_or(words.len(), |clip| clip.min(words.len()));
+    let bytes = trim.clip_results.map_or(words.len(), |clip| clip.bytes.min(words.len()));
     part(format!("result of {tool}"), &words, bytes)
 }
 

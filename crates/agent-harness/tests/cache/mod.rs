@@ -1,13 +1,14 @@
 //! The provider's cache: where requests are marked, what steps say their prompt begins with, and breaks.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use agent_cache::{Lifetimes, Request};
 use agent_core::{
-    CacheProfile, Cancel, Commit, Encoded, Encoder, Entry, EntryId, Event, EventBody, LanguageModel,
-    ModelError, ModelProfile, ModelRequest, ModelStream, Outgoing, Rewrite, SystemBlock, Text, Ttl, Usage,
+    AssistantPart, CacheProfile, Cancel, Commit, Encoded, Encoder, Entry, EntryId, Event, EventBody, Finish,
+    FinishKind, LanguageModel, ModelError, ModelEvent, ModelProfile, ModelRequest, ModelStream, Outgoing,
+    ProviderPart, RawJson, Rewrite, SystemBlock, Text, Ttl, Usage,
 };
 use agent_harness::{Harness, HarnessConfig};
 use agent_prompt::{Fragment, Layer, Session, Value, system_hash, tools_hash};
@@ -300,4 +301,65 @@ fn what_a_resumed_session_lost_is_told() {
     };
     check_resumed(1, other, &["100 of 900: model_changed at -"]);
     check_resumed(SUMMARISED, |_| (), &[]);
+}
+
+/// A model whose provider edits what it reads: the events of each call.
+#[derive(Debug)]
+struct Editing(Keeping, Mutex<Vec<Vec<ModelEvent>>>);
+
+#[async_trait]
+impl LanguageModel for Editing {
+    fn profile(&self) -> &ModelProfile {
+        self.0.profile()
+    }
+    fn encoder(&self) -> Box<dyn Encoder> {
+        self.0.encoder()
+    }
+    async fn stream(&self, _request: Outgoing, _cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        let mut events = self.1.lock().unwrap().remove(0);
+        events.push(ModelEvent::Part(AssistantPart::text("Ok.").unwrap()));
+        events.push(ModelEvent::Finish(Finish { kind: FinishKind::Stop, raw: "end_turn".into() }));
+        Ok(Box::pin(futures_util::stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+/// An answer for which the provider left so many tokens unread.
+fn cleared(usage: Usage, tokens: u64) -> Vec<ModelEvent> {
+    vec![ModelEvent::Usage(usage), ModelEvent::Cleared { tokens }]
+}
+
+/// One that begins with a summary of the provider's own.
+fn compacted(usage: Usage) -> Vec<ModelEvent> {
+    let raw = RawJson::parse(r#"{"type":"compaction","content":"They spoke."}"#).unwrap();
+    let block = ProviderPart { provider: "anthropic".into(), kind: "compaction".into(), raw };
+    vec![ModelEvent::Part(AssistantPart::Provider(block)), ModelEvent::Usage(usage)]
+}
+
+#[test]
+fn what_the_provider_edits_is_no_break() {
+    fn check(answers: Vec<Vec<ModelEvent>>, expect: &[&str]) {
+        block(async {
+            let count = answers.len();
+            let keeping = Keeping::new(ScriptedModel::new(vec![]).with_profile(profile(MARKED)));
+            let model = Editing(keeping, Mutex::new(answers));
+            let events = say(config(model, &Points::default()), &vec!["again"; count]).await;
+            assert_eq!(breaks(&events), expect);
+        });
+    }
+    let first = || cleared(usage(0, 900, 9), 0);
+    check(vec![first(), cleared(usage(100, 300, 9), 500), cleared(usage(400, 50, 9), 500)], &[]);
+    // The same edit as before moves nothing, so that what is lost has another cause.
+    let lost = cleared(usage(100, 350, 9), 500);
+    let again = vec![first(), cleared(usage(100, 300, 9), 500), lost];
+    check(again, &["100 of 400: service_miss at -"]);
+    // It edits no more: what it left unread is read anew.
+    check(vec![first(), cleared(usage(900, 300, 9), 500), cleared(usage(100, 950, 9), 0)], &[]);
+    // What it compacted it does not read from then on, which shows in that answer or in the next one.
+    check(vec![first(), compacted(usage(100, 300, 9)), cleared(usage(90, 400, 9), 0)], &[]);
+    check(vec![first(), compacted(usage(900, 300, 9)), cleared(usage(90, 400, 9), 0)], &[]);
+    let later = cleared(usage(80, 400, 9), 0);
+    check(
+        vec![first(), compacted(usage(900, 300, 9)), cleared(usage(90, 400, 9), 0), later],
+        &["80 of 490: service_miss at -"],
+    );
 }

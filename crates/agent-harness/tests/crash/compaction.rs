@@ -152,7 +152,7 @@ async fn counted(store: &Points, effects: &Effects) -> Counted {
         notes.filter(|note| note.text.as_str().contains(words)).map(|note| note.kind).collect::<Vec<_>>()
     };
     let lists = notes("mend it");
-    assert!(lists.iter().all(|kind| *kind == NoteKind::State), "{lists:?}");
+    assert!(lists.iter().all(|kind| *kind == NoteKind::PutBack), "{lists:?}");
     let events = store.events(&id(), 0).await.unwrap();
     let is_completed =
         |event: &&agent_core::Event| matches!(event.body, EventBody::CompactionCompleted { .. });

@@ -86,6 +86,10 @@ fn attempts_and_the_deadline_are_its_own() {
         2,
         "interrupted",
     );
+    // A wait that is longer than is waited for is told as what it is, and not as a deadline that passed.
+    let mut busy = ModelError::new(K::RateLimited, "come back in an hour");
+    busy.retry_after_ms = Some(3_600_000);
+    check_failing(script().failing(0, Failure::Before(busy)), 1, "rate_limited: come back in an hour");
     // A summary that is itself too long compacts nothing: the guard of requirement P12.
     check_failing(script().failing(0, error(K::ContextOverflow)), 1, "context_overflow: it failed");
 }

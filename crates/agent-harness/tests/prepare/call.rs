@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent_core::{SystemBlock, TerminalReason};
 use agent_harness::{CallChanges, CallCx, PrepareCall, SourceError};
-use agent_prepare::{Overrides, Pipeline};
+use agent_prepare::{Cascade, Overrides, Pipeline};
 use agent_store::Store;
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, ToolConfig, ToolSet};
 use agent_turn::step_count;
 use async_trait::async_trait;
 
-use super::{agent, bodies, changing, diagnosed, is_done, say, small, taken_up};
+use super::{Sums, agent, bodies, changing, diagnosed, is_done, say, small, taken_up};
 use crate::support::{Points, block, crash_after, id, watch};
 
 type Make = dyn Fn() -> Result<CallChanges, SourceError> + Send + Sync;
@@ -137,5 +137,42 @@ fn a_hook_that_fails_fails_the_turn() {
         let (_, end) = say(&agent, "go").await;
         assert!(end.error.unwrap().message.contains("the plan of the customer cannot be read"));
         assert!(agent.model.requests().is_empty());
+    });
+}
+
+#[test]
+fn a_compaction_by_hand_goes_by_the_parts_of_the_agent() {
+    block(async {
+        let wordy = ToolConfig::new("wordy", super::words(900), Access::Read, |_, _: super::Nothing| async {
+            Ok(String::new())
+        });
+        let wordy = ToolSet::builder().with(wordy).freeze().unwrap();
+        let given = super::model(vec![Reply::text("ok")]);
+        let summary = ScriptedModel::new(vec![Reply::text("Sum.")]).with_profile(small());
+        let (other, apart) = (given.clone(), summary.clone());
+        let (hook, asked) = hook(move || {
+            Ok(CallChanges {
+                model: Some(Arc::new(other.clone())),
+                tools: Some(wordy.clone()),
+                pipeline: Some(Pipeline::new(Cascade::new())),
+                ..CallChanges::default()
+            })
+        });
+        let agent =
+            super::compacting(super::model(vec![]), Cascade::new().then(Sums::on_prefix()), |config| {
+                config.prepare_call = Some(hook.clone());
+                config.model = Arc::new(summary);
+            });
+        let session = agent.session();
+        is_done(&watch(session.send(super::words(1_500)).await.unwrap()).await.1);
+        let stored = agent.harness.session(id()).context().await.unwrap();
+        let done = session.compact().await.unwrap();
+        let tiers: Vec<&str> = done.tiers.iter().map(|tier| tier.tier.as_str()).collect();
+        assert_eq!((tiers, asked.load(Ordering::SeqCst)), (vec!["sums"], 1), "not asked again");
+        assert_eq!((given.requests().len(), apart.requests().len()), (1, 1), "the agent's model summed up");
+        assert!(bodies(&apart)[0].contains(r#""tools":[]"#), "{}", bodies(&apart)[0]);
+        // However the session came into memory, the same is measured.
+        assert_eq!(done.before.fixed, stored.fixed, "the tools of a turn that is over do not count");
+        assert_eq!(done.before.fixed, 0);
     });
 }

@@ -232,7 +232,7 @@ fn the_count_survives_a_restart() {
         let cell = seen.clone();
         let next = taken_up(own(), loaded.store.clone(), |config| {
             config.pipeline = Pipeline::standard().then(Does("look", move |cx: &StageCx<'_>| {
-                *cell.lock().unwrap() = Some(cx.tokens);
+                *cell.lock().unwrap() = Some(cx.of.tokens);
                 Verdict::Pass(Overrides::default())
             }));
         });

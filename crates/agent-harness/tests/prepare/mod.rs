@@ -3,11 +3,16 @@
 mod ask;
 mod call;
 mod compact;
+mod events;
+mod offload;
 mod overflow;
 mod parked;
 mod shared;
+mod siblings;
 mod stages;
 // Cases end to end.
+mod carried;
+mod larger;
 mod persist;
 mod recovery;
 mod window;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Checkpoint, Commit, EntryId, JournalRecord, ModelError, ModelErrorKind, ParkKind, Revision, SessionRecord,
+    Checkpoint, Commit, EntryId, JournalRecord, ModelError, ModelErrorKind, ParkKind, Revision,
+    SessionRecord, Usage,
 };
 use agent_prepare::Overrides;
 use agent_store::Store;
@@ -83,6 +84,46 @@ fn a_parked_turn_is_held_to_the_tools_of_its_step() {
     });
 }
 
+/// An answer that only the journal has is as large for the next step as one that was committed.
+#[test]
+fn the_size_of_a_recovered_answer_is_heard() {
+    let script = || {
+        let counted = Usage { input: 2_000, output: 5, ..Usage::default() };
+        let calls = Reply::tool("look", r#"{"what":"y"}"#).costing(counted);
+        ScriptedModel::new(vec![calls, Reply::text("ok")]).by_history()
+    };
+    let sizes = |seen: &Arc<Mutex<Vec<u64>>>| {
+        let sees = seen.clone();
+        changing(move |cx| {
+            sees.lock().unwrap().push(cx.of.tokens.used);
+            Overrides::default()
+        })
+    };
+    let (whole, mut taken) = (Arc::new(Mutex::new(Vec::new())), 0);
+    block(async {
+        let agent = agent(script(), |config| config.pipeline = sizes(&whole));
+        is_done(&watch(agent.session().send("go").await.unwrap()).await.1);
+        for polls in 0..200 {
+            let first = super::agent(script(), |_| {});
+            crash_after(first.session().send("go").await.unwrap(), polls).await;
+            let store = first.store.clone();
+            drop(first);
+            let record = store.load(&id()).await.unwrap();
+            if record.is_none_or(|record| record.journal.is_empty()) {
+                continue;
+            }
+            taken += 1;
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let next = taken_up(script(), store, |config| config.pipeline = sizes(&seen));
+            is_done(&watch(next.session().resume().await.unwrap()).await.1);
+            let whole = whole.lock().unwrap();
+            assert!(whole[1] > 2_000, "{whole:?}");
+            assert_eq!(*seen.lock().unwrap(), whole[1..], "after {polls} polls");
+        }
+    });
+    assert!(taken > 0, "a response was journaled");
+}
+
 /// Turns that were begun behind one that failed before its first step was complete.
 #[test]
 fn a_turn_that_is_taken_up_begins_where_it_began() {
@@ -110,7 +151,7 @@ fn a_turn_that_is_taken_up_begins_where_it_began() {
             let sees = seen.clone();
             let next = taken_up(own, store, |config| {
                 config.pipeline = changing(move |cx| {
-                    sees.lock().unwrap().push(cx.turn_from);
+                    sees.lock().unwrap().push(cx.of.turn_from);
                     Overrides::default()
                 });
             });

@@ -34,7 +34,7 @@ fn said(body: &str) -> &str {
 fn words_of_a_step_are_in_that_request_only() {
     block(async {
         let reminds = |cx: &StageCx<'_>| {
-            Verdict::Pass(Overrides::default().remind(format!("This is step {}.", cx.step.number())))
+            Verdict::Pass(Overrides::default().remind(format!("This is step {}.", cx.of.step.number())))
         };
         let (agent, bodies) = requests(Pipeline::standard().then(Does("reminds", reminds))).await;
         for (step, body) in bodies.iter().enumerate() {

@@ -1,12 +1,17 @@
 //! Compactions that cannot succeed, or that would come again at once, through the whole cascade (cases P02, P03, P04).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_core::{Entry, ModelError, ModelErrorKind, ModelProfile, Rewrite, TerminalReason, Usage};
+use agent_core::{
+    AssistantPart, Cancel, Encoder, Entry, Finish, FinishKind, LanguageModel, ModelError, ModelErrorKind,
+    ModelEvent, ModelProfile, ModelStream, Outgoing, Rewrite, TerminalReason, Usage,
+};
 use agent_harness::HarnessConfig;
-use agent_prepare::{Level, Pipeline};
+use agent_prepare::{Cascade, Level, Pipeline};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::{Access, OutputCap, ToolConfig, ToolSet};
+use async_trait::async_trait;
 
 use super::{agent, bodies, compacting, is_done, lines, say, told, words};
 use crate::support::{Agent, block};
@@ -153,6 +158,7 @@ fn a_threshold_that_cannot_be_reached_costs_nothing() {
         let change = |config: &mut HarnessConfig| {
             config.tools = ToolSet::builder().with(wordy).freeze().unwrap();
             config.summary_model = Some(Arc::new(apart));
+            config.pipeline = Pipeline::new(Cascade::standard().threshold_percent(85));
         };
         let agent = agent(ScriptedModel::new(vec![]).with_profile(window), change);
         for n in 0..5 {
@@ -168,22 +174,51 @@ fn a_threshold_that_cannot_be_reached_costs_nothing() {
     });
 }
 
+/// Answers with what it was asked, and a tenth more.
+#[derive(Debug, Clone)]
+struct Repeats {
+    profile: ModelProfile,
+    asked: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl LanguageModel for Repeats {
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        ScriptedModel::new(vec![]).encoder()
+    }
+
+    async fn stream(&self, request: Outgoing, _cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let body: serde_json::Value = serde_json::from_slice(&request.body.to_vec()).unwrap();
+        let asked = body["messages"][0]["content"][0]["text"].as_str().unwrap();
+        let more = format!("{asked}{}", "x".repeat(asked.len() / 10));
+        let events = vec![
+            ModelEvent::Part(AssistantPart::text(more).unwrap()),
+            ModelEvent::Finish(Finish { kind: FinishKind::Stop, raw: "end_turn".into() }),
+        ];
+        Ok(Box::pin(futures_util::stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
 #[test]
-fn a_summariser_that_says_more_than_it_was_told_ends_in_no_loop() {
+fn a_summariser_that_says_a_tenth_more_than_it_was_told_ends_in_no_loop() {
     block(async {
         let window = ModelProfile {
             context_window: 32_768,
             max_output: 4_096,
             ..ModelProfile::conservative("scripted", "small")
         };
-        // More than any question holds.
-        let more = Reply::text(format!("## Done\n{}", lines(36_000)));
-        let summary = ScriptedModel::new(vec![more; 20]).with_profile(window.clone());
+        let summary = Repeats { profile: window.clone(), asked: Arc::default() };
         let apart = summary.clone();
         let replies = vec![Reply::text("ok"); 20];
         let agent = agent(ScriptedModel::new(replies).with_profile(window), |config| {
             config.tools = ToolSet::default();
             config.summary_model = Some(Arc::new(apart));
+            config.pipeline = Pipeline::new(Cascade::standard().threshold_percent(85));
         });
         let mut compactions = Vec::new();
         for _ in 0..20 {
@@ -195,7 +230,15 @@ fn a_summariser_that_says_more_than_it_was_told_ends_in_no_loop() {
         assert!(compactions.iter().all(|count| *count <= 1), "{compactions:?}");
         let sum: usize = compactions.iter().sum();
         assert!((2..=5).contains(&sum), "{compactions:?}");
-        assert_eq!((agent.model.requests().len(), summary.requests().len()), (20, sum));
+        assert_eq!((agent.model.requests().len(), summary.asked.load(Ordering::SeqCst)), (20, sum));
+        // What it repeated did not grow from one summary to the next.
+        let history = agent.history().await;
+        let sizes = history.entries().iter().filter_map(|entry| match entry {
+            Entry::Boundary(Rewrite::Summary { text, .. }) => Some(text.as_str().len() / 4),
+            Entry::Boundary(_) | Entry::User(_) | Entry::Note(_) | Entry::Step(_) => None,
+        });
+        let sizes: Vec<usize> = sizes.collect();
+        assert!(sizes.len() == sum && sizes.iter().all(|size| *size < 5_000), "{sizes:?}");
     });
 }
 
@@ -207,7 +250,7 @@ fn what_was_counted_before_a_compaction_does_not_begin_another_one() {
         let summary = ScriptedModel::new(vec![Reply::text("They spoke."); 3]).with_profile(large());
         let apart = summary.clone();
         let model = ScriptedModel::new(replies).with_profile(large());
-        let cascade = agent_prepare::Cascade::standard();
+        let cascade = Cascade::standard();
         let agent = compacting(model, cascade, |config| config.summary_model = Some(Arc::new(apart)));
         is_done(&say(&agent, &words(150_000)).await.1);
         assert_eq!(agent.session().context().await.unwrap().level(), Level::Blocked);

@@ -116,7 +116,7 @@ fn with_tide(config: &mut HarnessConfig, tide: &'static str) {
     config.tools = reads();
     config.contexts = vec![Arc::new(Gauge(tide))];
     config.pipeline = changing(|cx| Overrides {
-        context: Context::default().with(Watch(cx.step.number())),
+        context: Context::default().with(Watch(cx.of.step.number())),
         ..Overrides::default()
     });
 }

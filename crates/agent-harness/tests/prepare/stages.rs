@@ -72,7 +72,7 @@ fn words_for_a_step_go_and_notes_stay() {
         let script = vec![Reply::tool("look", r#"{"what":"a"}"#), Reply::text("ok")];
         let note = |words: &str| Note { kind: NoteKind::Reminder, text: text(words) };
         let agent = agent(ScriptedModel::new(script).by_history(), |config| {
-            config.pipeline = changing(move |cx| match cx.step.number() {
+            config.pipeline = changing(move |cx| match cx.of.step.number() {
                 0 => Overrides::default().remind("only now").note(note("for good")),
                 _ => Overrides::default(),
             });
@@ -105,7 +105,7 @@ fn a_step_is_asked_of_another_model_and_the_break_is_declared() {
         let switched = other.clone();
         let agent = agent(first, |config| {
             config.pipeline = changing(move |cx| {
-                let model: Option<Arc<dyn agent_core::LanguageModel>> = match cx.step.number() {
+                let model: Option<Arc<dyn agent_core::LanguageModel>> = match cx.of.step.number() {
                     // A new handle each time is the same model.
                     1 => Some(Arc::new(switched.clone())),
                     _ => None,
@@ -137,7 +137,9 @@ fn another_system_prompt_is_told_with_the_step_that_has_it() {
         let script = vec![Reply::tool("look", r#"{"what":"a"}"#), Reply::text("ok")];
         let agent = agent(ScriptedModel::new(script).by_history(), |config| {
             config.pipeline = changing(|cx| Overrides {
-                system: SystemBlock::new("Other.").filter(|_| cx.step.number() == 0).map(|block| vec![block]),
+                system: SystemBlock::new("Other.")
+                    .filter(|_| cx.of.step.number() == 0)
+                    .map(|block| vec![block]),
                 ..Overrides::default()
             });
         });

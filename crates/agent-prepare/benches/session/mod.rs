@@ -193,7 +193,7 @@ fn pipeline() -> Pipeline {
         .then(SwitchModel::before_step(1, Nobody(ModelProfile::conservative("harbour", "planner"))))
         .then(Reminders::these(["Use no emoji."]))
         .then(Reminders::shared())
-        .then(Reminders::by(|cx| (cx.tokens.percent() > 90).then_some("Be brief.")))
+        .then(Reminders::by(|cx| (cx.of.tokens.percent() > 90).then_some("Be brief.")))
         .then(Narrow::shared())
         .then(ForceWhileTodos::default())
         .then(Choose::from_step(u32::MAX, ToolChoice::None))

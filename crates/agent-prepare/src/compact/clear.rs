@@ -46,7 +46,8 @@ impl Tier for Clear {
             return TierVerdict::Pass;
         }
         let strip_reasoning = cx.of.model.binds_thinking_to_prefix;
-        let rewrite = Rewrite::Cleared { results_to, keep_bytes: self.keep_bytes, strip_reasoning };
+        let keep_bytes = self.keep_bytes;
+        let rewrite = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning, offloaded: true };
         let after = cx.after(&rewrite);
         let least_saved = cx.tokens.used / 100 * u64::from(self.clear_at_least);
         let saves_enough = after.saturating_add(least_saved) <= cx.tokens.used;

@@ -89,6 +89,8 @@ impl Compacting {
         let mut tokens = cascade.measure(cx.accountant, cx.model);
         if self.phase == Phase::Fresh {
             self.state = cx.state;
+            // A provider, another model or a stopped look made it smaller since: it grows from there.
+            self.state.after = self.state.after.min(tokens.used);
             self.phase = self.begin(cascade, cx, &tokens);
         }
         let Phase::Running(aim) = self.phase else { return self.settle(cascade, cx, &tokens) };
@@ -124,7 +126,7 @@ impl Compacting {
             return Phase::Over;
         }
         let scale = Scale::of(tokens.used, cx.accountant.estimated(cx.history));
-        Phase::Running(Aim { target: low_water(cx, tokens, self.cause), scale, may_ask })
+        Phase::Running(Aim { target: low_water(cx, tokens, self.cause, scale), scale, may_ask })
     }
 
     /// Whether no further tier is needed.

@@ -15,13 +15,15 @@ pub(super) struct Sizes {
     pub(super) apart: u64,
     /// The answer.
     pub(super) answer: u64,
+    /// The most that the session's model may write behind the conversation.
+    pub(super) limit: u64,
 }
 
 /// Whether a question behind the conversation, read from the provider's cache, costs less than a request apart. Never
 /// where it does not fit the window, or where nothing is cached. Where prices are not known, a model that was configured
 /// for such work is taken to be the cheaper one.
 pub(super) fn on_prefix(own: &ModelProfile, apart: Option<&ModelProfile>, sizes: &Sizes) -> bool {
-    let needs = sizes.context.saturating_add(sizes.question).saturating_add(sizes.answer);
+    let needs = sizes.context.saturating_add(sizes.question).saturating_add(sizes.limit);
     if needs > u64::from(own.context_window) || own.cache == CacheProfile::None {
         return false;
     }
@@ -68,7 +70,14 @@ mod tests {
     #[test]
     fn the_cheaper_way() {
         let own = model(5.0, 25.0);
-        let sizes = Sizes { context: 160_000, fresh: 2_000, question: 400, apart: 40_000, answer: 2_000 };
+        let sizes = Sizes {
+            context: 160_000,
+            fresh: 2_000,
+            question: 400,
+            apart: 40_000,
+            answer: 2_000,
+            limit: 20_000,
+        };
         let check = |own: &ModelProfile, apart: Option<&ModelProfile>, sizes: Sizes, expect: bool| {
             assert_eq!(on_prefix(own, apart, &sizes), expect, "{sizes:?}");
         };
@@ -80,7 +89,8 @@ mod tests {
         check(&own, Some(&model(1.0, 5.0)), sizes, false);
         check(&own, Some(&model(4.5, 22.5)), sizes, true);
         // What does not fit, or is not cached, is asked apart.
-        check(&own, None, Sizes { context: 199_000, ..sizes }, false);
+        check(&own, None, Sizes { context: 179_600, ..sizes }, true);
+        check(&own, None, Sizes { context: 179_601, ..sizes }, false);
         check(&ModelProfile { cache: CacheProfile::None, ..own.clone() }, None, sizes, false);
         // Nothing was read yet, so that nothing is cached.
         check(&own, None, Sizes { fresh: 160_000, ..sizes }, false);

@@ -4,13 +4,15 @@ use agent_core::{Note, NoteKind, Rewrite, Slots, Text, Todo, TodoStatus};
 
 use super::CompactCx;
 
-/// The notes that follow a boundary. The driver clears the read stamps, so what was read counts as unread.
+/// The notes that follow a boundary. The driver clears the read stamps, so what was read counts as unread, and the model is
+/// told before it learns so from a refusal (case P05).
 pub(super) fn notes(rewrite: &Rewrite, slots: &Slots) -> Vec<Note> {
-    match rewrite {
-        // The calls that wrote the list and read the files are still shown.
-        Rewrite::Cleared { .. } => Vec::new(),
-        Rewrite::Summary { .. } => state(slots).into_iter().collect(),
-    }
+    let note = match rewrite {
+        // The calls that wrote the list are still shown; of what was read, not all is.
+        Rewrite::Cleared { .. } => said(unread(slots).into_iter().collect()),
+        Rewrite::Summary { .. } => state(slots),
+    };
+    note.into_iter().collect()
 }
 
 /// Tokens of the notes behind a summary.
@@ -24,14 +26,25 @@ fn state(slots: &Slots) -> Option<Note> {
         lines.push("The todo list as it stands. What is done stays done.".to_owned());
         lines.extend(slots.todos.iter().map(line));
     }
-    if !slots.reads.is_empty() {
-        lines.push("Files count as unread from here on: read a file again before you change it.".to_owned());
+    if !slots.skills.is_empty() {
+        lines.push(format!("Skills that stay active: {}.", slots.skills.join(", ")));
     }
+    lines.extend(unread(slots));
+    said(lines)
+}
+
+fn unread(slots: &Slots) -> Option<String> {
+    let words = "Files count as unread from here on: read a file again before you change it.";
+    (!slots.reads.is_empty()).then(|| words.to_owned())
+}
+
+/// Lines as a note, when there are any.
+fn said(lines: Vec<String>) -> Option<Note> {
     if lines.is_empty() {
         return None;
     }
     let words = format!("<system-reminder>\n{}\n</system-reminder>", lines.join("\n"));
-    Text::new(words).map(|text| Note { kind: NoteKind::State, text })
+    Text::new(words).map(|text| Note { kind: NoteKind::PutBack, text })
 }
 
 fn line(todo: &Todo) -> String {
@@ -68,22 +81,33 @@ mod tests {
                 todo("keel", TodoStatus::Pending),
             ],
             reads: [("deck.txt".to_owned(), stamp)].into(),
-            notes: None,
+            skills: vec!["knots".into(), "tides".into()],
+            ..Slots::default()
         };
         let notes_of = notes(&summary(), &slots);
         assert_eq!(notes_of.len(), 1);
-        assert_eq!(notes_of[0].kind, NoteKind::State);
+        assert_eq!(notes_of[0].kind, NoteKind::PutBack);
         insta::assert_snapshot!(notes_of[0].text.as_str(), @r"
         <system-reminder>
         The todo list as it stands. What is done stays done.
         - [done] mast: mend the mast
         - [in_progress] sail: mend the sail
         - [pending] keel: mend the keel
+        Skills that stay active: knots, tides.
         Files count as unread from here on: read a file again before you change it.
         </system-reminder>
         ");
-        let cleared = Rewrite::Cleared { results_to: EntryId::at(1), keep_bytes: 9, strip_reasoning: false };
-        assert_eq!(notes(&cleared, &slots), []);
+        let (results_to, keep_bytes) = (EntryId::at(1), 9);
+        let cleared = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false, offloaded: true };
+        let told = notes(&cleared, &slots);
+        let [Note { kind: NoteKind::State, text }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!(
+            text.as_str(),
+            "<system-reminder>\nFiles count as unread from here on: read a file again before you change it.\n</system-reminder>",
+            "the calls that wrote the list are still shown"
+        );
+        let unread = Slots { reads: Default::default(), ..slots };
+        assert_eq!(notes(&cleared, &unread), [], "nothing was read");
         assert_eq!(notes(&summary(), &Slots::default()), [], "no state, no words");
     }
 }

@@ -33,7 +33,7 @@ impl Tier for Shrink {
         let results_to = EntryId::at(cx.of.history.len());
         let strip_reasoning = cx.of.model.binds_thinking_to_prefix;
         let offers = KEEP.map(|keep_bytes| {
-            let rewrite = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning };
+            let rewrite = Rewrite::Cleared { results_to, keep_bytes, strip_reasoning, offloaded: true };
             (cx.after(&rewrite), rewrite)
         });
         let [.., least] = &offers;

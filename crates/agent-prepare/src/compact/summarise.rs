@@ -1,11 +1,11 @@
 //! The dear tier: a model says what was done, and its words stand for what they cover.
 
-use agent_core::{Entry, EntryId, History, ModelErrorKind, ModelProfile, Rendered, Rewrite, Text};
+use agent_core::{Entry, EntryId, History, ModelErrorKind, ModelProfile, Rendered, Rewrite, Setting, Text};
 
 use super::clip::fit;
 use super::compose::{answered, boundary, words_of};
 use super::price::{Sizes, on_prefix};
-use super::target::{Room, reach, unseen};
+use super::target::{Room, Scale, reach, unseen};
 use super::transcript::transcript;
 use super::{Cause, Tier, TierCx, TierVerdict};
 use crate::{Ask, AskFailure, Thresholds, Way};
@@ -14,8 +14,9 @@ use crate::{Ask, AskFailure, Thresholds, Way};
 ///
 /// The newest entries stay whole, as many as fit under the target beside the summary; entries hold calls with their
 /// results, so none is ever split. The model is asked in the cheaper of two ways: behind the conversation as it stands,
-/// read from the cache, or apart, with a transcript that is cut to fit the window of the model that is asked. An answer
-/// that is none, or that did not come, is a failure and leaves everything as it is.
+/// read from the cache, or apart, with a transcript that is cut to fit the window of the model that is asked; and in the
+/// second way as well, when its answer in the first one was cut at its limit. An answer that is none, or that did not come,
+/// is a failure and leaves everything as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "numbers, written as a literal with ..Default")]
 pub struct Summarise {
@@ -45,12 +46,17 @@ impl Tier for Summarise {
             {
                 TierVerdict::Ask(question(cx, kept_from))
             }
+            // It thought or wrote for too long over the whole conversation, and may not over a transcript.
+            Some(Err(AskFailure::TooLong)) if was_on_prefix(cx, kept_from) => {
+                TierVerdict::Ask(question(cx, kept_from))
+            }
             Some(Err(failure)) => TierVerdict::Failed(failure.to_string()),
         }
     }
 }
 
-/// How often a question that was too long is asked again, at half the length each time, is one less.
+/// How often a question that was too long is asked again, at half the length each time, is one less. An answer that was
+/// too long is asked for once more in the other way, and no more.
 const MOST_ASKS: u32 = 3;
 
 /// Up to where a summary covers the conversation already.
@@ -74,27 +80,23 @@ fn window(cx: &TierCx<'_>, most: usize) -> Option<EntryId> {
     let most = most.max(unseen).min(shown.len().checked_sub(1)?);
     let room = Room::of(&cx.tokens.thresholds);
     let reserve = room.summary.saturating_add(super::put_back::tokens(&cx.of));
-    let fits = |keep: &usize| bare(cx, kept_from(*keep)).saturating_add(reserve) <= cx.target;
+    // The whole view is estimated once; each trial looks only at what it would keep.
+    let scale = Scale::of(cx.tokens.used, cx.of.accountant.estimated(history));
+    // Tokens with a summary of one word.
+    let bare = |from: EntryId| scale.apply(cx.of.accountant.would_be(history, &boundary(cx, "-", from)));
+    let fits = |keep: &usize| bare(kept_from(*keep)).saturating_add(reserve) <= cx.target;
     let mut sizes = (unseen.min(most)..=most).rev();
     // A message that is larger than the window itself stands in the summary, shortened.
     let keep = sizes.find(fits).or_else(|| Some(0).filter(fits))?;
     let chosen = kept_from(keep);
-    let is_worth_it = bare(cx, chosen).saturating_add(cx.tokens.used / 20) < cx.tokens.used;
+    let is_worth_it = bare(chosen).saturating_add(cx.tokens.used / 20) < cx.tokens.used;
     is_worth_it.then_some(chosen)
-}
-
-/// Tokens with a summary of one word.
-fn bare(cx: &TierCx<'_>, kept_from: EntryId) -> u64 {
-    cx.after(&boundary(cx, "-", kept_from))
 }
 
 /// The question, in the cheaper way.
 fn question(cx: &TierCx<'_>, kept_from: EntryId) -> Ask {
     let answer = Room::of(&cx.tokens.thresholds).summary;
-    // The words of the prompt say how long the answer should be; the limit leaves room for thinking.
     let asked = cx.of.apart.unwrap_or(cx.of.model);
-    let limit =
-        |model: &ModelProfile| u32::try_from(answer * 2).unwrap_or(u32::MAX).min(model.max_output.max(64));
     let system = instructions(answer);
     let words = apart(cx, kept_from, asked, cx.of.accountant.text(&system).saturating_add(answer * 2));
     let behind = format!("{ON_PREFIX}{system}");
@@ -104,16 +106,33 @@ fn question(cx: &TierCx<'_>, kept_from: EntryId) -> Ask {
         question: cx.of.accountant.text(&behind),
         apart: cx.of.accountant.text(&system).saturating_add(cx.of.accountant.text(&words)),
         answer: answer * 2,
+        limit: u64::from(limit(cx.of.model, answer)),
     };
     // What the provider refused as too long, it would refuse with a question behind it.
     let may_be_on_prefix = cx.cause != Cause::Overflow && cx.asked == 0;
     if may_be_on_prefix && on_prefix(cx.of.model, cx.of.apart, &sizes) {
         let words = Text::or(behind, "Summarise the conversation.");
-        return Ask { way: Way::OnPrefix { words }, max_output: limit(cx.of.model) };
+        return Ask { way: Way::OnPrefix { words }, max_output: limit(cx.of.model, answer) };
     }
     let system = Text::or(system, "Summarise the conversation.");
     let words = Text::or(words, "(nothing was said)");
-    Ask { way: Way::Apart { system, words }, max_output: limit(asked) }
+    Ask { way: Way::Apart { system, words }, max_output: limit(asked, answer) }
+}
+
+/// Whether the one question so far was asked behind the conversation. A tier is pure, so that it would ask it again.
+fn was_on_prefix(cx: &TierCx<'_>, kept_from: EntryId) -> bool {
+    let at_first = TierCx { asked: 0, answer: None, ..*cx };
+    cx.asked == 1 && matches!(question(&at_first, kept_from).way, Way::OnPrefix { .. })
+}
+
+/// The most that a model may write. The words of the prompt say how long the answer should be. What a model thinks counts
+/// as written by it, and is often longer than the answer: one that can think has all the room that is kept free for an
+/// answer in its window.
+fn limit(model: &ModelProfile, answer: u64) -> u32 {
+    let never_thinks =
+        [Setting::ThinkingAdaptive, Setting::ThinkingBudget].iter().all(|it| model.refuses.contains(it));
+    let free = if never_thinks { 0 } else { Thresholds::reserve(model) };
+    u32::try_from(free.max(answer * 2)).unwrap_or(u32::MAX).min(model.max_output.max(64))
 }
 
 /// What the provider has not read: what came after the last request.
@@ -124,10 +143,15 @@ fn fresh(cx: &TierCx<'_>) -> u64 {
 }
 
 /// All that is asked about: the summary before, which is to be replaced, and what came since. It fits under the window
-/// of the model that is asked, and is halved each time that this turns out to be wrong.
+/// of the model that is asked, and is halved each time that this turns out to be wrong. An answer that was too long says
+/// nothing about the question.
 fn apart(cx: &TierCx<'_>, kept_from: EntryId, asked: &ModelProfile, taken: u64) -> String {
     let window = Thresholds::of(asked, 99).window.saturating_sub(taken) / MARGIN.0 * MARGIN.1;
-    let room = (window >> cx.asked).max(LEAST);
+    let halvings = match cx.answer {
+        Some(Err(AskFailure::TooLong)) => 0,
+        Some(Ok(_) | Err(_)) | None => cx.asked,
+    };
+    let room = (window >> halvings).max(LEAST);
     let before = earlier(cx).map_or_else(String::new, |words| {
         let words = fit(cx.of.accountant, words, room / 4);
         format!("### Summary of what came before\n{words}\n\n")

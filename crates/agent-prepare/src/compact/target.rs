@@ -12,8 +12,17 @@ pub(super) struct Room {
     pub(super) summary: u64,
     /// Evidence of finished work.
     pub(super) evidence: u64,
-    /// The user's request, word for word.
+    /// The user's first and last request, word for word, both together.
     pub(super) request: u64,
+}
+
+/// What a user asked for: what it began with, and what it came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Requests {
+    /// The first message of the session, unless it is the last one as well.
+    pub(super) first: Option<EntryId>,
+    /// The last message.
+    pub(super) last: EntryId,
 }
 
 /// What was counted against what is estimated. A provider's count can be larger than the estimate, and a compaction that
@@ -29,7 +38,7 @@ const STEPS: u64 = 10;
 /// Steps over which growth is averaged.
 const RECENT: usize = 8;
 /// Tokens of the words around the parts of a summary.
-const FRAME: u64 = 160;
+const FRAME: u64 = 190;
 
 impl Room {
     pub(super) fn of(thresholds: &Thresholds) -> Self {
@@ -51,38 +60,45 @@ impl Scale {
 }
 
 /// The low-water mark: room for ten more steps as large as the recent ones, and never more than half of where
-/// compaction begins; but not less than what stays in any case.
-pub(super) fn low_water(cx: &CompactCx<'_>, tokens: &ContextState, cause: Cause) -> u64 {
+/// compaction begins; but not less than what stays in any case. In the measure of [`ContextState::used`], as all that is
+/// held against it.
+pub(super) fn low_water(cx: &CompactCx<'_>, tokens: &ContextState, cause: Cause, scale: Scale) -> u64 {
     let begins = tokens.thresholds.autocompact;
-    let growth = cx.accountant.growth(cx.history, RECENT);
+    let growth = scale.apply(cx.accountant.growth(cx.history, RECENT));
     let wanted = begins.saturating_sub(growth.saturating_mul(STEPS)).min(begins / 2);
-    let least = least(cx, tokens);
+    let least = least(cx, tokens, scale);
     match cause {
         Cause::First | Cause::Continuation => wanted.max(least),
         // Whatever was counted, the conversation is too long: by half, since by how much is not known.
         Cause::Overflow | Cause::Manual => {
-            let half = tokens.fixed.saturating_add(tokens.used.saturating_sub(tokens.fixed) / 2);
+            let fixed = scale.apply(tokens.fixed);
+            let half = fixed.saturating_add(tokens.used.saturating_sub(fixed) / 2);
             wanted.min(half).max(least)
         }
     }
 }
 
-/// What stays in any case: what lies before the conversation, a summary with the user's request, and what the model has
+/// What stays in any case: what lies before the conversation, a summary with the user's requests, and what the model has
 /// not seen yet.
-fn least(cx: &CompactCx<'_>, tokens: &ContextState) -> u64 {
+fn least(cx: &CompactCx<'_>, tokens: &ContextState, scale: Scale) -> u64 {
     let room = Room::of(&tokens.thresholds);
     let unseen = unseen(cx.history);
     let new: u64 = unseen.iter().map(|id| cx.accountant.entry_tokens(*id)).sum();
     let request = |before: usize| {
-        let found = request_before(cx.history, EntryId::at(before));
-        found.map_or(0, |id| cx.accountant.entry_tokens(id).min(room.request))
+        let found = Requests::before(cx.history, EntryId::at(before));
+        found.map_or(0, |requests| requests.tokens(cx.accountant).min(room.request))
     };
     let put_back = super::put_back::tokens(cx);
     let words = tokens.fixed + room.summary + room.evidence + put_back + FRAME;
     let from = unseen.first().map_or(cx.history.len(), |id| id.position());
     let with_new = words.saturating_add(request(from)).saturating_add(new);
     // A message that cannot be kept whole stands in the summary, shortened.
-    if with_new <= tokens.thresholds.autocompact { with_new } else { words + request(cx.history.len()) }
+    let with_new = scale.apply(with_new);
+    if with_new <= tokens.thresholds.autocompact {
+        with_new
+    } else {
+        scale.apply(words.saturating_add(request(cx.history.len())))
+    }
 }
 
 /// Entries behind the last step: the model has not seen them. Boundaries are none.
@@ -95,11 +111,21 @@ pub(super) fn unseen(history: &History) -> Vec<EntryId> {
     ids
 }
 
-/// The newest message of the user before an entry.
-pub(super) fn request_before(history: &History, before: EntryId) -> Option<EntryId> {
-    let entries = history.entries().iter().enumerate().take(before.position());
-    let mut said = entries.rev().filter(|(_, entry)| matches!(entry, Entry::User(_)));
-    said.next().map(|(position, _)| EntryId::at(position))
+impl Requests {
+    /// Those before an entry.
+    pub(super) fn before(history: &History, before: EntryId) -> Option<Self> {
+        let entries = history.entries().get(..before.position()).unwrap_or(history.entries());
+        let is_request = |entry: &Entry| matches!(entry, Entry::User(_));
+        let last = EntryId::at(entries.iter().rposition(is_request)?);
+        let first = entries.iter().position(is_request).map(EntryId::at).filter(|first| *first != last);
+        Some(Self { first, last })
+    }
+
+    /// Tokens of both.
+    fn tokens(self, accountant: &Accountant) -> u64 {
+        let first = self.first.map_or(0, |id| accountant.entry_tokens(id));
+        accountant.entry_tokens(self.last).saturating_add(first)
+    }
 }
 
 /// How far boundaries of one kind reach already: a new one may not reach less far.

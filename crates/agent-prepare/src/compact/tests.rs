@@ -3,7 +3,7 @@
 use agent_core::{CompactionState, EntryId, ModelErrorKind, Rewrite, SessionNotes, Text};
 use proptest::prelude::*;
 
-use super::target::low_water;
+use super::target::{Scale, low_water};
 use super::world::{World, words};
 use super::*;
 use crate::{Ask, AskFailure, Way};
@@ -73,6 +73,29 @@ fn what_a_provider_counts_is_what_an_estimate_is_worth() {
 }
 
 #[test]
+fn a_count_far_above_the_estimate_does_not_put_the_target_out_of_reach() {
+    let mut world = harbour(10, 3_000).fixed(27_000);
+    let reported = world.used() * 3 / 2;
+    world.accountant.report(reported, world.history.len());
+    assert!(reported > 82_688, "{reported} begins a compaction");
+    let look = world.look(Cause::First);
+    assert_eq!(look.moves.join(", "), "summary asks, summary writes, settled");
+    assert_eq!(world.state.failures, 0, "what is fixed is counted higher as well: {:?}", world.state);
+}
+
+#[test]
+fn what_became_smaller_otherwise_grows_from_there() {
+    let mut world = harbour(21, 4_000);
+    let len = world.history.len();
+    world.state.after = 82_000;
+    world.accountant.report(30_000, len);
+    assert_eq!(world.moves(Cause::Continuation), "settled");
+    assert_eq!(world.state.after, 30_000, "a provider or another model took it back");
+    world.accountant.report(83_000, len);
+    assert_eq!(world.moves(Cause::Continuation), "clear_results writes, settled");
+}
+
+#[test]
 fn what_is_switched_off_begins_by_hand_only() {
     let check = |cause: Cause, expect: &str| {
         let mut world = harbour(22, 4_000);
@@ -94,7 +117,7 @@ fn targets_leave_room_for_ten_steps() {
         |steps: usize, tokens: u64, fixed: u64, cause: Cause, expect: std::ops::RangeInclusive<u64>| {
             let world = harbour(steps, tokens).fixed(fixed);
             let state = world.cascade.measure(&world.accountant, &world.model);
-            let target = low_water(&world.cx(), &state, cause);
+            let target = low_water(&world.cx(), &state, cause, Scale::of(1, 1));
             assert!(expect.contains(&target), "{target} of {steps} steps of {tokens}, {fixed} fixed");
         };
     let half = 39_375;
@@ -109,6 +132,17 @@ fn targets_leave_room_for_ten_steps() {
     // Half of the conversation, when it is small already.
     check(10, 2_000, 1_000, Cause::Overflow, 10_900..=11_100);
     check(10, 2_000, 1_000, Cause::Manual, 10_900..=11_100);
+}
+
+#[test]
+fn a_target_is_in_the_measure_of_the_provider() {
+    let mut world = harbour(10, 2_000).fixed(1_000);
+    let estimated = world.used();
+    world.accountant.report(2 * estimated, world.history.len());
+    let state = world.cascade.measure(&world.accountant, &world.model);
+    let target = low_water(&world.cx(), &state, Cause::Manual, Scale::of(2, 1));
+    // Half of the conversation, and twice what is fixed by estimate.
+    assert_eq!(target, 2_000 + (2 * estimated - 2_000) / 2);
 }
 
 #[test]
@@ -206,7 +240,7 @@ fn every_tier_has_one_turn_and_what_is_no_progress_is_not_written() {
 
 fn clipped(cx: &TierCx<'_>, keep_bytes: usize) -> TierVerdict {
     let results_to = EntryId::at(cx.of.history.len());
-    TierVerdict::Rewrite(Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false })
+    TierVerdict::Rewrite(Rewrite::Cleared { results_to, keep_bytes, strip_reasoning: false, offloaded: true })
 }
 
 #[test]

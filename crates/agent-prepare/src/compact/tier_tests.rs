@@ -1,8 +1,8 @@
 //! What the standard tiers offer, over a scripted world.
 
 use agent_core::{
-    CompactionState, Entry, EntryId, ModelErrorKind, ModelProfile, Rewrite, SessionNotes, Text, Todo,
-    TodoStatus, ToolOutput,
+    CompactionState, Entry, EntryId, ModelErrorKind, ModelProfile, Note, NoteKind, Rewrite, SessionNotes,
+    Text, Todo, TodoStatus, ToolOutput,
 };
 
 use super::tests::harbour;
@@ -190,6 +190,41 @@ fn what_the_model_has_not_seen_is_kept_where_it_fits() {
 }
 
 #[test]
+fn the_first_and_the_last_request_are_kept_word_for_word() {
+    let check = |requests: &[&str], expect: &[(&str, &str)]| {
+        let mut world = World::new(100_000);
+        for (said, steps) in requests.iter().zip([1, 1, 14].iter().skip(3 - requests.len())) {
+            world.user(said);
+            (0..*steps).for_each(|_| world.step(4_000));
+        }
+        for compaction in 1..3 {
+            assert_eq!(world.look(Cause::Manual).written.len(), 1);
+            let parts = world.summary().split("\n</user_request>\n\n");
+            let held =
+                parts.filter_map(|part| part.split_once(":\n<user_request>\n")).map(|(label, words)| {
+                    let words = if words.contains(" bytes left out]\n") { "(cut)" } else { words };
+                    (label, words)
+                });
+            assert_eq!(held.collect::<Vec<_>>(), expect, "compaction {compaction}");
+            (0..2).for_each(|_| world.step(30_000));
+        }
+    };
+    let one = "The user's request, word for word";
+    let (first, last) = (
+        "The user's first request, word for word",
+        "The user's last request before what follows, word for word",
+    );
+    let huge = "and ".repeat(9_000);
+    check(&["Count the boats."], &[(one, "Count the boats.")]);
+    check(&[&huge], &[(one, "(cut)")]);
+    check(&["Count the boats.", "And ships?"], &[(first, "Count the boats."), (last, "And ships?")]);
+    check(&["Count the boats.", "And ships?", "Go on."], &[(first, "Count the boats."), (last, "Go on.")]);
+    check(&["Count the boats.", "And ships?", &huge], &[(first, "Count the boats."), (last, "(cut)")]);
+    check(&[&huge, "And ships?", "Go on."], &[(first, "(cut)"), (last, "Go on.")]);
+    check(&[&huge, "And ships?", &huge], &[(first, "(cut)"), (last, "(cut)")]);
+}
+
+#[test]
 fn a_composed_summary() {
     let mut world = World::new(32_768);
     world.user("Read the harbour log and mend the berth list.");
@@ -210,7 +245,7 @@ fn a_composed_summary() {
     world.script = |_, _| Ok(Text::new("<summary>\n## Goals\nA right berth list.\n</summary>").unwrap());
     assert_eq!(world.moves(Cause::Manual), "summary asks, summary writes, settled");
     insta::assert_snapshot!(world.summary(), @r#"
-    The user's last request before what follows, word for word:
+    The user's request, word for word:
     <user_request>
     Read the harbour log and mend the berth list.
     </user_request>
@@ -239,6 +274,23 @@ fn a_composed_summary() {
     let Way::Apart { words, .. } = &world.asked[1].way else { panic!("nothing is cached") };
     let start = "### Summary of what came before\n## Goals\nA right berth list.\n\n### ";
     assert!(words.as_str().starts_with(start), "{}", &words.as_str()[..200]);
+}
+
+#[test]
+fn only_what_is_put_back_is_left_out_of_a_question() {
+    let check = |kind: NoteKind, is_asked_about: bool| {
+        let mut world = World::new(32_768);
+        world.user("Count the boats.");
+        let text = Text::new("The tide is low.").unwrap();
+        world.push(Entry::Note(Note { kind, text }));
+        world.step(4_000);
+        world.look(Cause::Manual);
+        let Way::Apart { words, .. } = &world.asked[0].way else { panic!("nothing is cached") };
+        assert_eq!(words.as_str().contains("### Harness\nThe tide is low."), is_asked_about, "{kind:?}");
+    };
+    check(NoteKind::Reminder, true);
+    check(NoteKind::State, true);
+    check(NoteKind::PutBack, false);
 }
 
 #[test]
@@ -282,6 +334,58 @@ fn a_question_apart_holds_no_reasoning_and_cuts_old_results_first() {
     "#);
 }
 
+/// Words of the model, which are not cut in a transcript, so that it is nearly as long as the conversation; and a
+/// provider that caches them.
+fn cached() -> World {
+    let mut world = World::new(100_000);
+    for n in 0..42 {
+        world.user(&format!("and then, {n}?"));
+        world.said(&"well, ".repeat(1_333));
+    }
+    world.model.cache = agent_core::CacheProfile::Automatic;
+    world
+}
+
+#[test]
+fn an_answer_that_was_cut_behind_the_conversation_is_asked_for_apart_once() {
+    let check = |script: fn(&Ask, usize) -> Answer, expect: &str| {
+        let mut world = cached();
+        world.script = script;
+        assert_eq!(world.moves(Cause::First), expect);
+        world.asked
+    };
+    let way = "summary asks on prefix, summary asks, ";
+    let once: fn(&Ask, usize) -> Answer =
+        |_, n| if n == 0 { Err(AskFailure::TooLong) } else { Ok(words(100)) };
+    let asked = check(once, &format!("{way}summary writes, settled"));
+    let Way::Apart { words, .. } = &asked[1].way else { panic!("the other way") };
+    // Half of the room would be 36,300 tokens.
+    assert!(words.as_str().len() > 4 * 37_000, "nothing is halved: {}", words.as_str().len());
+    check(|_, _| Err(AskFailure::TooLong), &format!("{way}summary fails, settled"));
+}
+
+#[test]
+fn who_can_think_has_room_for_it() {
+    use agent_core::Setting::{self, ThinkingAdaptive, ThinkingBudget, ThinkingDisabled};
+    let check = |context_window: u32, max_output: u32, refuses: &[Setting], expect: u32| {
+        let mut world = cached();
+        world.model = ModelProfile {
+            max_output,
+            context_window,
+            refuses: refuses.iter().copied().collect(),
+            ..world.model
+        };
+        world.look(Cause::Manual);
+        assert_eq!(world.asked[0].max_output, expect, "{refuses:?}");
+    };
+    let never = [ThinkingAdaptive, ThinkingBudget, ThinkingDisabled];
+    check(1_000_000, 128_000, &never, 4_096);
+    check(1_000_000, 128_000, &[ThinkingBudget, ThinkingDisabled], 20_000);
+    check(1_000_000, 128_000, &[], 20_000);
+    check(100_000, 8_000, &[], 8_000);
+    check(100_000, 2_000, &never, 2_000);
+}
+
 #[test]
 fn the_cheaper_way_is_asked() {
     let priced = |input: f64| agent_core::Prices {
@@ -293,13 +397,7 @@ fn the_cheaper_way_is_asked() {
         as_of: "2026-11-30".into(),
     };
     let check = |cause: Cause, apart: Option<f64>, expect: &str| {
-        // Words of the model are not cut in a transcript, so that it is nearly as long as the conversation.
-        let mut world = World::new(100_000);
-        for n in 0..42 {
-            world.user(&format!("and then, {n}?"));
-            world.said(&"well, ".repeat(1_333));
-        }
-        world.model.cache = agent_core::CacheProfile::Automatic;
+        let mut world = cached();
         world.model.prices = Some(priced(5.0));
         world.apart = apart.map(|price| ModelProfile { prices: Some(priced(price)), ..world.model.clone() });
         assert_eq!(world.moves(cause), expect);

@@ -73,8 +73,9 @@ fn piece(entry: &Entry, cut: &Cut) -> String {
     match entry {
         Entry::User(said) => format!("### User\n{}\n\n", clip(&said.plain(), cut.words)),
         Entry::Step(step) => said(step, cut),
-        // State is put back from where it is kept, so that a summary of it would only be older.
-        Entry::Note(note) if note.kind == NoteKind::State => String::new(),
+        // It is put back from where it is kept, so that a summary of it would only be older. What a stage or the
+        // environment told of the state of other things is put back by nobody.
+        Entry::Note(note) if note.kind == NoteKind::PutBack => String::new(),
         Entry::Note(note) => format!("### Harness\n{}\n\n", clip(note.text.as_str(), cut.words)),
         Entry::Boundary(_) => String::new(),
     }

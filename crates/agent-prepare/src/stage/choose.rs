@@ -40,7 +40,7 @@ pub struct Choose(Rule<Option<ToolChoice>>);
 impl Choose {
     /// This choice, from the step with this number on; steps of a turn are counted from 0.
     pub fn from_step(step: u32, choice: ToolChoice) -> Self {
-        Self::by(move |cx| (cx.step.number() >= step).then(|| choice.clone()))
+        Self::by(move |cx| (cx.of.step.number() >= step).then(|| choice.clone()))
     }
 
     /// What this function says; `None` chooses nothing.

@@ -107,11 +107,11 @@ impl Stage for ForceWhileTodos {
 
     fn run(&self, cx: &StageCx<'_>) -> Verdict {
         let is_chosen = !matches!(cx.so_far.tool_choice, None | Some(ToolChoice::Auto));
-        if is_chosen || cx.tools.is_empty() || cx.slots.todos.is_empty() {
+        if is_chosen || cx.of.tools.is_empty() || cx.of.slots.todos.is_empty() {
             return Verdict::unchanged();
         }
         let lately = self.look(cx);
-        let open: Vec<&Todo> = cx.slots.open_todos().collect();
+        let open: Vec<&Todo> = cx.of.slots.open_todos().collect();
         let forces = self.forces(cx);
         let is_held = forces && lately.list_changed && cx.has_tool(COMPLETE_TOOL);
         if lately.is_stuck || (open.is_empty() && !is_held) {

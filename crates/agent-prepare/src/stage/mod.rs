@@ -9,12 +9,9 @@ mod switch_model;
 
 use std::fmt;
 
-use agent_core::{
-    Cancel, Entry, EntryId, HistoryView, ModelProfile, RequestSettings, Slots, StepNo, StepRecord,
-    TerminalReason, Text, ToolCard,
-};
+use agent_core::{Entry, ModelProfile, StepRecord, TerminalReason, Text};
 
-use crate::{Answer, Ask, Context, ContextState, Overrides};
+use crate::{Answer, Ask, Context, Overrides, StepCx};
 
 pub use choose::Choose;
 pub use force_while_todos::ForceWhileTodos;
@@ -42,26 +39,12 @@ pub trait Stage: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "written as a literal by drivers and by tests of stages")]
 pub struct StageCx<'a> {
-    /// The step's number in its turn, from 0.
-    pub step: StepNo,
-    /// Position of the turn's first entry: what lies from there on was said in this turn.
-    pub turn_from: EntryId,
+    /// What all stages of the step look at, the same for each of them.
+    pub of: &'a StepCx<'a>,
     /// The model of the step, as stages before chose it.
     pub model: &'a ModelProfile,
-    /// The conversation.
-    pub history: HistoryView<'a>,
-    /// The tools of the session, active or not.
-    pub tools: &'a [ToolCard],
-    /// The todo list and other state that tools share.
-    pub slots: &'a Slots,
-    /// What the program shares with its stages.
+    /// What the program shares with its stages, with what stages before added.
     pub context: &'a Context,
-    /// The settings of the session's calls, without what stages before changed of them.
-    pub settings: &'a RequestSettings,
-    /// How full the context is: the step's token budget.
-    pub tokens: ContextState,
-    /// Whether the run was stopped.
-    pub cancel: &'a Cancel,
     /// What stages before changed.
     pub so_far: &'a Overrides,
     /// The answer to what this stage asked.
@@ -102,7 +85,7 @@ pub struct FnStage {
 /// ```
 /// use agent_prepare::{Overrides, Pipeline, stage_fn};
 ///
-/// let brief = stage_fn("brief", |cx| match cx.tokens.percent() {
+/// let brief = stage_fn("brief", |cx| match cx.of.tokens.percent() {
 ///     0..80 => Overrides::default().into(),
 ///     _ => Overrides::default().remind("Room is short: be brief.").into(),
 /// });
@@ -134,7 +117,7 @@ impl Stage for FnStage {
 impl<'a> StageCx<'a> {
     /// The finished steps of this turn, in order.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &'a StepRecord> + use<'a> {
-        let entries = self.history.entries().get(self.turn_from.position()..).unwrap_or_default();
+        let entries = self.of.history.entries().get(self.of.turn_from.position()..).unwrap_or_default();
         entries.iter().filter_map(|entry| match entry {
             Entry::Step(step) => Some(step),
             Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
@@ -146,18 +129,18 @@ impl<'a> StageCx<'a> {
     /// A step that was prepared and then lost with its process is prepared again. Ask this before you append a note, so
     /// that it is not there twice.
     pub fn stands(&self, words: &str) -> bool {
-        crate::words::stands(self.history, words)
+        crate::words::stands(self.of.history, words)
     }
 
     /// Whether a tool can be forced in this step: by the model, and with the settings that stages before left.
     pub fn can_force(&self) -> bool {
-        self.model.can_force(&self.settings.clone().overlaid(&self.so_far.settings))
+        self.model.can_force(&self.of.settings.clone().overlaid(&self.so_far.settings))
     }
 
     /// Whether the session has a tool of this name, and no stage before left it out.
     pub fn has_tool(&self, name: &str) -> bool {
         let is_active = |names: &Vec<String>| names.iter().any(|active| active == name);
-        self.tools.iter().any(|card| card.name() == name)
+        self.of.tools.iter().any(|card| card.name() == name)
             && self.so_far.active_tools.as_ref().is_none_or(is_active)
     }
 }

@@ -30,7 +30,7 @@ use crate::Overrides;
 /// assert!(prepared.ephemeral[0].as_str().contains("For now, call only these tools: grep, read_file."));
 ///
 /// // What is new in the second step is that the others may be called as well.
-/// let first = Pipeline::standard().then(Narrow::by(|cx| (cx.step.number() == 0).then_some(["grep"])).on_wire());
+/// let first = Pipeline::standard().then(Narrow::by(|cx| (cx.of.step.number() == 0).then_some(["grep"])).on_wire());
 /// assert!(scene.prepare(&first)?.ready().unwrap().narrow_on_wire);
 /// scene.step = scene.step.next();
 /// assert_eq!(scene.prepare(&first)?.ready().unwrap().active, None);

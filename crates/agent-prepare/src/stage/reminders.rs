@@ -19,7 +19,7 @@ use crate::Overrides;
 /// let pipeline = Pipeline::standard()
 ///     .then(Reminders::these(["Use no emoji."]))
 ///     .then(Reminders::shared())
-///     .then(Reminders::by(|cx| (cx.step.number() > 20).then_some("Come to an end.")));
+///     .then(Reminders::by(|cx| (cx.of.step.number() > 20).then_some("Come to an end.")));
 ///
 /// let mut scene = Scene::new(ModelProfile::conservative("harbour", "pilot"));
 /// scene.context = Context::default().with(ActiveReminders(vec!["The build is red.".into()]));

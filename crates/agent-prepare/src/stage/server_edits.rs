@@ -133,7 +133,7 @@ impl Stage for ServerEdits {
     }
 
     fn run(&self, cx: &StageCx<'_>) -> Verdict {
-        let edits = self.edits(cx.tokens.thresholds.autocompact);
+        let edits = self.edits(cx.of.tokens.thresholds.autocompact);
         if cx.model.provider != PROVIDER || edits.is_empty() {
             return Verdict::unchanged();
         }

@@ -36,13 +36,13 @@ impl SwitchModel {
     /// This model for the steps before the one with this number: a cheap one to plan, for example.
     pub fn before_step(step: u32, model: impl LanguageModel + 'static) -> Self {
         let model: Arc<dyn LanguageModel> = Arc::new(model);
-        Self::by(move |cx| (cx.step.number() < step).then(|| Arc::clone(&model)))
+        Self::by(move |cx| (cx.of.step.number() < step).then(|| Arc::clone(&model)))
     }
 
     /// This model from the step with this number on; steps of a turn are counted from 0.
     pub fn from_step(step: u32, model: impl LanguageModel + 'static) -> Self {
         let model: Arc<dyn LanguageModel> = Arc::new(model);
-        Self::by(move |cx| (cx.step.number() >= step).then(|| Arc::clone(&model)))
+        Self::by(move |cx| (cx.of.step.number() >= step).then(|| Arc::clone(&model)))
     }
 
     /// What this function says; `None` keeps the model.

@@ -72,7 +72,9 @@ fn is_one_answer(events: &Events, complete: bool) {
         assert!(matches!(events.last(), Some(Ok(ModelEvent::Finish(_)))), "complete, but not at its end");
     }
     let mut fold = ResponseBuilder::default();
-    events.iter().flatten().for_each(|event| fold.take(event));
+    for event in events.iter().flatten() {
+        fold.take(event.clone());
+    }
     assert_eq!(fold.finish().is_some(), ends == 1);
 }
 

@@ -28,6 +28,7 @@ struct Facts {
     max_output: Option<u32>,
     cache: Option<CacheProfile>,
     binds_thinking_to_prefix: Option<bool>,
+    takes_thinking_of_siblings: Option<bool>,
     allowed_tools: Option<bool>,
     forced_tool_choice: Option<bool>,
     forced_while_thinking: Option<bool>,
@@ -113,6 +114,7 @@ impl Entry {
             "max_output" => value(raw).and_then(tokens).map(|given| facts.max_output = given),
             "cache" => value(raw).map(|given| facts.cache = given),
             "binds_thinking_to_prefix" => value(raw).map(|given| facts.binds_thinking_to_prefix = given),
+            "takes_thinking_of_siblings" => value(raw).map(|given| facts.takes_thinking_of_siblings = given),
             "allowed_tools" => value(raw).map(|given| facts.allowed_tools = given),
             "forced_tool_choice" => value(raw).map(|given| facts.forced_tool_choice = given),
             "forced_while_thinking" => value(raw).map(|given| facts.forced_while_thinking = given),
@@ -137,6 +139,7 @@ impl Entry {
         lay(&mut profile.max_output, facts.max_output);
         lay(&mut profile.cache, facts.cache);
         lay(&mut profile.binds_thinking_to_prefix, facts.binds_thinking_to_prefix);
+        lay(&mut profile.takes_thinking_of_siblings, facts.takes_thinking_of_siblings);
         lay(&mut profile.allowed_tools, facts.allowed_tools);
         lay(&mut profile.forced_tool_choice, facts.forced_tool_choice);
         lay(&mut profile.forced_while_thinking, facts.forced_while_thinking);
@@ -215,4 +218,4 @@ fn is_date(text: &str) -> bool {
     shape.eq("0000-00-00".chars())
 }
 
-const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known";
+const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known";

@@ -93,6 +93,12 @@ impl Catalog {
     }
 }
 
+/// Whether two names are of one model, with whatever dates, editions and vendors around them.
+pub(crate) fn is_one_model(one: &str, other: &str) -> bool {
+    let fits = |name: &str, model: &str| Pattern::Model(plain(name)).fits(&plain(model));
+    one == other || fits(one, other) || fits(other, one)
+}
+
 impl Default for Catalog {
     fn default() -> Self {
         Self::builtin()

@@ -101,6 +101,8 @@ fn an_unknown_model_is_assumed_to_do_little() {
         // What this format can force is known of all its models.
         let little = ModelProfile {
             forced_while_thinking: provider != "anthropic",
+            // Those that are known to be Claudes see, and their provider drops what they cannot read.
+            takes_thinking_of_siblings: vision,
             ..ModelProfile::conservative(provider, model)
         };
         let ours = profile(provider, model);
@@ -340,7 +342,7 @@ fn what_is_wrong_with_a_table_is_named() {
     insta::assert_snapshot!(one(r#"{"vision":true}"#), @"entry 2 of the table of models, without a name: model: give the model's name, or the beginning of several and a star");
     insta::assert_snapshot!(one(r#"{"model":"b","max_output":"many"}"#), @r#"entry 2 of the table of models, "b": max_output: invalid type: string "many", expected u32 at line 1 column 6"#);
     insta::assert_snapshot!(one(r#"{"model":"b","max_output":0}"#), @r#"entry 2 of the table of models, "b": max_output: 0 tokens are none; leave the field out when they are not known"#);
-    insta::assert_snapshot!(one(r#"{"model":"b","window":9}"#), @r#"entry 2 of the table of models, "b": window: there is no such field; there are model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known"#);
+    insta::assert_snapshot!(one(r#"{"model":"b","window":9}"#), @r#"entry 2 of the table of models, "b": window: there is no such field; there are model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known"#);
     insta::assert_snapshot!(one(r#"{"model":"b","refuses":["colour"]}"#), @r#"entry 2 of the table of models, "b": refuses: unknown variant `colour`, expected one of `sampling`, `penalties`, `seed`, `stop_sequences`, `thinking_adaptive`, `thinking_budget`, `thinking_disabled`, `effort`, `effort_minimal`, `effort_x_high`, `effort_above_high`, `parallel_tool_calls`, `service_tier`, `fast` at line 1 column 9"#);
     insta::assert_snapshot!(one(r#"{"model":"b","cache":"sometimes"}"#), @r#"entry 2 of the table of models, "b": cache: unknown variant `sometimes`, expected one of `none`, `automatic`, `marked` at line 1 column 11"#);
     insta::assert_snapshot!(one(r#"{"model":"b","prices":{"input":1}}"#), @r#"entry 2 of the table of models, "b": prices: missing field `output` at line 1 column 11"#);

@@ -1,17 +1,16 @@
 //! One answer over HTTP: head, body, and the limits on waiting for either.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use agent_core::{Cancel, ModelError, ModelErrorKind, ModelEvent, ModelStream};
+use agent_core::{Cancel, Cancelled, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use bytes::Bytes;
 use futures_core::Stream;
-use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::ApiKey;
@@ -46,15 +45,14 @@ struct Answer {
     headers: Vec<(String, String)>,
     arrived: SystemTime,
     decoder: StreamDecoder,
-    ready: VecDeque<Result<ModelEvent, ModelError>>,
-    /// Where the decoder writes, emptied after each read.
-    told: Events,
+    /// What was read and is not given yet, the next one last.
+    ready: Events,
     /// Whether the server calls what it sends a stream.
     says_events: bool,
     cancel: Cancel,
     key: ApiKey,
     /// Ends when the call is stopped.
-    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    stop: Cancelled,
     /// Goes off when nothing came in time, or earlier.
     timer: Pin<Box<Sleep>>,
     limits: Limits,
@@ -116,12 +114,10 @@ pub(super) async fn open(
     while answer.ready.is_empty() && !answer.over {
         poll_fn(|cx| answer.poll_read(cx)).await;
     }
-    match answer.ready.pop_front() {
-        Some(Err(error)) => return Err(error),
-        Some(first) => answer.ready.push_front(first),
-        None => {}
+    match answer.ready.pop_if(|first| first.is_err()) {
+        Some(Err(error)) => Err(error),
+        Some(Ok(_)) | None => Ok(answer),
     }
-    Ok(answer)
 }
 
 impl Stream for Answer {
@@ -132,7 +128,7 @@ impl Stream for Answer {
         while answer.ready.is_empty() && !answer.over {
             ready!(answer.poll_read(cx));
         }
-        Poll::Ready(answer.ready.pop_front())
+        Poll::Ready(answer.ready.pop())
     }
 }
 
@@ -152,10 +148,9 @@ impl Answer {
             headers,
             arrived,
             decoder: StreamDecoder::with_event_limit(dialect, names, limits.event),
-            ready: VecDeque::new(),
-            told: Events::new(),
+            ready: Events::new(),
             says_events,
-            stop: Box::pin(stopped(cancel.clone())),
+            stop: cancel.cancelled(),
             cancel,
             key,
             timer: Box::pin(sleep(limits.idle)),
@@ -191,7 +186,7 @@ impl Answer {
         };
         self.reading = None;
         self.stalled += start.elapsed();
-        let mut events = std::mem::take(&mut self.told);
+        let mut events = std::mem::take(&mut self.ready);
         let events = match read {
             Ok(Ok(Some(Ok(bytes)))) => {
                 self.decoder.read(&bytes, &mut events);
@@ -223,7 +218,7 @@ impl Answer {
         if let Poll::Ready(next) = self.body.poll_next_unpin(cx) {
             return Poll::Ready(Ok(Ok(next)));
         }
-        if self.stop.as_mut().poll(cx).is_ready() {
+        if self.stop.poll_unpin(cx).is_ready() {
             return Poll::Ready(Err(ModelError::cancelled()));
         }
         if deadline < self.timer.deadline() {
@@ -243,13 +238,15 @@ impl Answer {
         last(&mut self.decoder)
     }
 
+    /// Lets events go out, of which only the last can be a failure.
     fn give(&mut self, mut events: Events) {
-        self.over |= events.last().is_some_and(Result::is_err);
-        let head = ResponseHead { status: None, headers: &self.headers, now: self.arrived };
-        let key = &self.key;
-        let told = events.drain(..);
-        self.ready.extend(told.map(|event| event.map_err(|error| key.hidden_from(with_head(error, &head)))));
-        self.told = events;
+        if let Some(Err(error)) = events.pop_if(|last| last.is_err()) {
+            self.over = true;
+            let head = ResponseHead { status: None, headers: &self.headers, now: self.arrived };
+            events.push(Err(self.key.hidden_from(with_head(error, &head))));
+        }
+        events.reverse();
+        self.ready = events;
     }
 
     /// After the terminal event only the end of the body is waited for, and not for long, so that the connection can
@@ -304,10 +301,6 @@ impl fmt::Display for Wait {
             "waited {limit} s for the next {awaited} and gave up; raise `{name}` of the model's configuration if the server is known to be that slow"
         )
     }
-}
-
-async fn stopped(cancel: Cancel) {
-    cancel.cancelled().await;
 }
 
 /// Waits for something, or for the call to be stopped.

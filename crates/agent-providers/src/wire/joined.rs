@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::form::{Cx, Form, Run};
 use super::marks::{Splice, Unmarkable};
-use super::strangers::note_left_out;
+use super::strangers::{note_left_out, of_this_model};
 
 /// What was rendered so far, as a list of buffers that bodies share.
 #[derive(Debug)]
@@ -68,7 +68,8 @@ impl Scopes {
 
 #[derive(Debug)]
 struct Remembered<R> {
-    /// Invariant: neighbours differ in role, where the format joins those of one role.
+    /// Invariant: neighbours differ in role, where the format joins those of one role. No byte is held twice: a run that
+    /// was joined is empty until its block is sealed, and then a part of the block.
     runs: Vec<Run<R>>,
     /// The last round that used it.
     used: u64,
@@ -109,6 +110,7 @@ impl<F: Form> Joined<F> {
             Some(added) => added.for_each(|piece| self.join(piece, form, cx)),
             None => self.join_anew(view, form, cx),
         }
+        self.buffers.lend();
         self.entries = view.entries().len();
     }
 
@@ -192,6 +194,7 @@ impl<F: Form> Joined<F> {
     }
 
     fn join_anew(&mut self, view: HistoryView<'_>, form: &F, cx: &mut Cx<'_>) {
+        self.take_loose_out();
         let (segments, round) = (std::mem::take(&mut self.segments), self.round + 1);
         *self = Self { segments, round, ..Self::default() };
         view.settled().for_each(|piece| self.join(piece, form, cx));
@@ -211,6 +214,7 @@ impl<F: Form> Joined<F> {
         };
         self.has_summary |= matches!(piece, Rendered::Summary { .. });
         let remembered = self.segments.entry(key).or_insert_with(|| {
+            let piece = of_this_model(piece, cx);
             note_left_out(piece, cx);
             Remembered { runs: form.runs(piece, cx), used: self.round }
         });
@@ -235,21 +239,25 @@ impl<F: Form> Joined<F> {
     /// Puts the runs of a piece behind what is there. Words to go on are no entry.
     fn place(&mut self, key: Key, entry: Option<EntryId>) {
         let Self { segments, buffers, open, last, scopes, loose, .. } = self;
-        let Some(remembered) = segments.get(&key) else { return };
+        let Some(remembered) = segments.get_mut(&key) else { return };
         let mut splice = None;
-        for (at, run) in remembered.runs.iter().enumerate() {
+        for (at, run) in remembered.runs.iter_mut().enumerate() {
             let buffer = if F::is_open(run.role) {
                 open_buffer(buffers.count(), open.len())
             } else {
                 let before = std::mem::take(open);
-                let runs: Vec<_> = before.iter().chain([run]).collect();
+                let runs: Vec<_> = before.iter().chain([&*run]).collect();
                 for (run, role) in runs.iter().zip(settled::<F>(*last, &runs)) {
                     buffers.push(F::glue(*last, Some(role)));
                     buffers.push(&run.bytes);
                     scopes.see::<F>(run.role, role);
                     *last = Some(role);
                 }
-                loose.push_back((key, at, buffers.count() - 1));
+                // Words to go on may be joined again while these are here; all else is joined once.
+                if key != Key::Continue && !run.bytes.is_empty() {
+                    loose.push_back((key, at, buffers.count() - 1));
+                    run.bytes = Bytes::new();
+                }
                 buffers.count() - 1
             };
             splice = run.splice.map(|at| Splice { buffer, at }).or(splice);
@@ -265,7 +273,7 @@ impl<F: Form> Joined<F> {
         self.share_sealed();
     }
 
-    /// What is remembered of a run whose block was sealed is from now on a part of the block: no byte is held twice.
+    /// What is remembered of a run whose block was sealed is from now on a part of the block.
     fn share_sealed(&mut self) {
         let Self { segments, buffers, loose, .. } = self;
         while let Some((key, at, piece)) =
@@ -279,10 +287,20 @@ impl<F: Form> Joined<F> {
         }
     }
 
+    /// Gives the runs that are in no sealed block their bytes back, because what was joined goes.
+    fn take_loose_out(&mut self) {
+        let Self { segments, buffers, loose, .. } = self;
+        for (key, at, piece) in loose.drain(..) {
+            if let Some(run) = segments.get_mut(&key).and_then(|remembered| remembered.runs.get_mut(at)) {
+                run.bytes = Bytes::copy_from_slice(buffers.piece(piece));
+            }
+        }
+    }
+
     /// Leaves out everything so far.
     fn begin_again(&mut self) {
+        self.take_loose_out();
         self.buffers = SharedBuffers::default();
-        self.loose.clear();
         self.places.clear();
         self.open.clear();
         self.has_summary = false;

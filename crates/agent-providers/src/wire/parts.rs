@@ -8,7 +8,6 @@ use agent_core::{FilePart, FileSource, ProviderData, ProviderPart, ToolCard};
 use super::base64::decoded_text;
 use super::form::Cx;
 use super::json::{Fields, sound};
-use super::words::label;
 
 impl Cx<'_> {
     /// A part as it was received, where this provider made it; of others it is told that they are left out.
@@ -28,8 +27,8 @@ impl Cx<'_> {
 
     /// The words in place of a file that is not sent.
     pub(crate) fn not_sent(&mut self, file: &FilePart, why: &str) -> String {
-        self.note("file", format!("{} was named in words: {why}", label(file)));
-        format!("[{}: not sent, {why}]", label(file))
+        self.note("file", format!("{} was named in words: {why}", file.label()));
+        format!("[{}: not sent, {why}]", file.label())
     }
 
     /// What this provider is told of a tool besides what the card says.
@@ -51,22 +50,6 @@ impl Cx<'_> {
         }
         data.map(|data| sound(data.json.get()))
     }
-}
-
-/// The words in place of a file in a clipped result: it is gone whole, half of one is of no use.
-pub(crate) fn clipped_file(file: &FilePart, clip: Option<usize>) -> Option<String> {
-    match (&file.source, clip) {
-        (FileSource::Base64(data), Some(limit)) if data.len() > limit => {
-            Some(format!("[{}, {} bytes removed]", label(file), data.len()))
-        }
-        _ => None,
-    }
-}
-
-/// The same for a part that only its provider understands.
-pub(crate) fn clipped_part(part: &ProviderPart, clip: Option<usize>) -> Option<String> {
-    let size = part.raw.get().len();
-    clip.filter(|limit| size > *limit).map(|_| format!("[{}, {size} bytes removed]", part.kind))
 }
 
 /// The words of a document of plain text, with its name, where the wire has no such documents.
@@ -102,16 +85,5 @@ mod tests {
         check(file("application/pdf", "dGVh", None), None);
         let source = FileSource::Url("https://a.example".into());
         check(FilePart { source, ..file("text/plain", "", None) }, None);
-    }
-
-    #[test]
-    fn clipped_files_are_gone_whole() {
-        let given = file("image/png", "AAAA", Some("a.png"));
-        assert_eq!(clipped_file(&given, Some(3)).unwrap(), "[a.png (image/png), 4 bytes removed]");
-        assert_eq!((clipped_file(&given, Some(4)), clipped_file(&given, None)), (None, None));
-        let raw = agent_core::RawJson::parse(r#"{"a":1}"#).unwrap();
-        let given = ProviderPart { provider: "p".into(), kind: "odd".into(), raw };
-        assert_eq!(clipped_part(&given, Some(6)).unwrap(), "[odd, 7 bytes removed]");
-        assert_eq!((clipped_part(&given, Some(7)), clipped_part(&given, None)), (None, None));
     }
 }

@@ -299,7 +299,7 @@ fn tools_are_called_by_their_real_names() {
     let mut decoder = StreamDecoder::new(&WireFormat::Anthropic.into(), names);
     let mut builder = ResponseBuilder::default();
     for event in decoder.push(&stream(&[&block, r#"{"type":"message_stop"}"#])) {
-        builder.take(&event.unwrap());
+        builder.take(event.unwrap());
     }
     assert_eq!(builder.finish().unwrap().calls().next().unwrap().name, "calendar.respond");
 }

@@ -323,6 +323,7 @@ fn old_results_are_clipped_when_they_are_cleared() {
         results_to: EntryId::at(2),
         keep_bytes: 20,
         strip_reasoning: false,
+        offloaded: false,
     }))
     .unwrap();
     let after = text(&Ask::bare().encode(&mut *encoder, &log).request.body);

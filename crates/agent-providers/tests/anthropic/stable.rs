@@ -259,7 +259,7 @@ proptest! {
             let text_of = || Text::new(format!("sum{n}")).unwrap();
             let _refused = log.push(match kind {
                 4 => Entry::Boundary(Rewrite::Summary { text: text_of(), kept_from: reach, strip_reasoning: back > 0 }),
-                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false }),
+                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false, offloaded: false }),
                 kind => entry(kind, n),
             });
             let mark = Mark { at: MarkPoint::Entry(EntryId::at(end.saturating_sub(1))), ttl: Ttl::FiveMinutes };

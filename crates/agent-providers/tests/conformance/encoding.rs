@@ -204,6 +204,7 @@ fn words_to_go_on_stay_where_they_were_asked() {
             results_to: EntryId::at(to),
             keep_bytes: 9,
             strip_reasoning: false,
+            offloaded: false,
         })
     };
     // So often words to go on are sent once all is there, and before the entry that follows the boundaries.

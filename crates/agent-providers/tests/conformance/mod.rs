@@ -3,6 +3,7 @@
 mod decoding;
 mod encoding;
 mod framing;
+mod siblings;
 mod validate;
 
 use std::path::{Path, PathBuf};

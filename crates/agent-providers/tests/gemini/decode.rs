@@ -23,7 +23,7 @@ fn events(bytes: &[u8]) -> Vec<Result<ModelEvent, ModelError>> {
 fn response(bytes: &[u8]) -> Response {
     let mut builder = ResponseBuilder::default();
     for event in events(bytes) {
-        builder.take(&event.unwrap());
+        builder.take(event.unwrap());
     }
     builder.finish().unwrap()
 }
@@ -222,6 +222,8 @@ fn tools_are_called_by_their_real_names() {
     assert!(!decoder.is_complete(), "more may follow a finish reason");
     events.extend(decoder.finish());
     assert!(decoder.is_complete());
-    events.into_iter().for_each(|event| builder.take(&event.unwrap()));
+    for event in events {
+        builder.take(event.unwrap());
+    }
     assert_eq!(builder.finish().unwrap().calls().next().unwrap().name, "calendar.respond");
 }

@@ -166,6 +166,7 @@ fn results_are_clipped_as_the_view_says() {
         results_to: EntryId::at(2),
         keep_bytes: 20,
         strip_reasoning: false,
+        offloaded: false,
     }))
     .unwrap();
     let (sent, _) = Ask::default().body(profile("gemini-2.5-flash"), &log);
@@ -284,7 +285,7 @@ proptest! {
                     kept_from: reach,
                     strip_reasoning: back > 0,
                 }),
-                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false }),
+                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false, offloaded: false }),
                 kind => entry(kind, n),
             });
             let ask = Ask::default();

@@ -146,7 +146,9 @@ async fn a_streamed_answer_arrives_and_the_request_is_exact() {
     let server = serve(vec![script]).await;
     let events = ask(&model(&server), &Cancel::new()).await.unwrap();
     let mut builder = ResponseBuilder::default();
-    events.iter().for_each(|event| builder.take(event.as_ref().unwrap()));
+    for event in &events {
+        builder.take(event.clone().unwrap());
+    }
     let answer = builder.finish().unwrap();
     assert_eq!((answer.finish.kind, answer.usage.cache_read), (FinishKind::Stop, 300));
 

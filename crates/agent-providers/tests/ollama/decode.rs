@@ -93,7 +93,9 @@ fn thinking_and_images_are_parts() {
     );
     let mut builder = ResponseBuilder::default();
     let mut decoder = StreamDecoder::new(&WireFormat::Ollama.into(), ToolNames::default());
-    decoder.push(lines.as_bytes()).into_iter().for_each(|event| builder.take(&event.unwrap()));
+    for event in decoder.push(lines.as_bytes()) {
+        builder.take(event.unwrap());
+    }
     let parts = builder.finish().unwrap().parts;
     let shown: String = parts.iter().map(|part| serde_json::to_string(part).unwrap() + "\n").collect();
     insta::assert_snapshot!(shown, @r#"

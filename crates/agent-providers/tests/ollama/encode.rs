@@ -249,7 +249,7 @@ proptest! {
                     kept_from: reach,
                     strip_reasoning: back > 0,
                 }),
-                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false }),
+                5 => Entry::Boundary(Rewrite::Cleared { results_to: reach, keep_bytes: 1, strip_reasoning: false, offloaded: false }),
                 kind => entry(kind, n),
             });
             let ask = Ask::default();

@@ -115,6 +115,11 @@ pub(super) fn text(body: &Body) -> String {
     text
 }
 
+/// A body with a line for each message.
+pub(super) fn lines(text: &str) -> String {
+    text.replace("},{\"role", "},\n{\"role").replace("],\"messages\"", "],\n\"messages\"")
+}
+
 /// The messages of a body and nothing around them.
 pub(super) fn messages(text: &str) -> &str {
     let (_, rest) = text.split_once(r#""messages":"#).unwrap();

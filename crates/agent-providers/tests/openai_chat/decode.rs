@@ -37,7 +37,7 @@ fn events(dialect: &Dialect, bytes: &[u8], size: usize) -> Events {
 pub(super) fn response(name: &str) -> Response {
     let mut builder = ResponseBuilder::default();
     for event in events(&dialect(), &read(&folder().join(name)), 4096) {
-        builder.take(&event.unwrap());
+        builder.take(event.unwrap());
     }
     builder.finish().unwrap()
 }
@@ -203,7 +203,7 @@ fn a_dialect_is_that_of_its_provider() {
         let dialect = Dialect { provider: provider.into(), quirks: Quirks::of(provider), ..dialect() };
         let mut builder = ResponseBuilder::default();
         for event in events(&dialect, &stream(&[chunk]), 9) {
-            builder.take(&event.unwrap());
+            builder.take(event.unwrap());
         }
         serde_json::to_string(&builder.finish().unwrap().parts).unwrap()
     };

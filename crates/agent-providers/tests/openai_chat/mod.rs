@@ -4,6 +4,8 @@ mod ask;
 mod corpus;
 mod decode;
 mod encode;
+mod files;
+mod replay;
 mod round_trip;
 mod settings;
 mod stable;

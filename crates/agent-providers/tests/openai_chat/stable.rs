@@ -153,7 +153,9 @@ fn log_of(kinds: &[u8], rewrite: Option<bool>) -> History {
         let text = Text::new("We talked.").unwrap();
         log.push(Entry::Boundary(match is_summary {
             true => Rewrite::Summary { text, kept_from: at, strip_reasoning: true },
-            false => Rewrite::Cleared { results_to: at, keep_bytes: 5, strip_reasoning: false },
+            false => {
+                Rewrite::Cleared { results_to: at, keep_bytes: 5, strip_reasoning: false, offloaded: false }
+            }
         }))
         .unwrap();
     }

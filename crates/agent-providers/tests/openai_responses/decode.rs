@@ -23,7 +23,7 @@ fn events(chunks: &[&[u8]], names: ToolNames) -> Vec<Result<ModelEvent, agent_co
 pub(super) fn response(bytes: &[u8]) -> Response {
     let mut builder = ResponseBuilder::default();
     for event in events(&[bytes], ToolNames::default()) {
-        builder.take(&event.unwrap());
+        builder.take(event.unwrap());
     }
     builder.finish().unwrap()
 }
@@ -196,7 +196,7 @@ fn tools_are_called_by_their_real_names() {
     );
     let mut builder = ResponseBuilder::default();
     for event in events(&[&stream(&[&end])], names) {
-        builder.take(&event.unwrap());
+        builder.take(event.unwrap());
     }
     assert_eq!(builder.finish().unwrap().calls().next().unwrap().name, "calendar.respond");
 }

@@ -331,6 +331,7 @@ fn results_take_every_form() {
         results_to: EntryId::at(2),
         keep_bytes: 6,
         strip_reasoning: false,
+        offloaded: false,
     }))
     .unwrap();
     insta::assert_snapshot!(outputs(&log), @r#"

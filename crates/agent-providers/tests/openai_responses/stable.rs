@@ -176,7 +176,7 @@ proptest! {
             let rewrite = if is_summary {
                 Rewrite::Summary { text, kept_from: at, strip_reasoning: true }
             } else {
-                Rewrite::Cleared { results_to: at, keep_bytes: 3, strip_reasoning: false }
+                Rewrite::Cleared { results_to: at, keep_bytes: 3, strip_reasoning: false, offloaded: false }
             };
             log.push(Entry::Boundary(rewrite)).unwrap();
         }

@@ -89,6 +89,7 @@ impl Maker<'_> {
             results_to,
             keep_bytes: self.dice.roll(12),
             strip_reasoning: false,
+            offloaded: false,
         })
     }
 

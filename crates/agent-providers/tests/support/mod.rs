@@ -66,7 +66,7 @@ pub(crate) fn events(bytes: &[u8]) -> Vec<Result<ModelEvent, ModelError>> {
 pub(crate) fn response(bytes: &[u8]) -> Response {
     let mut builder = ResponseBuilder::default();
     for event in events(bytes) {
-        builder.take(&event.unwrap());
+        builder.take(event.unwrap());
     }
     builder.finish().unwrap()
 }

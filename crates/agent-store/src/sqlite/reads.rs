@@ -53,7 +53,8 @@ pub(super) fn events(db: &Connection, id: &SessionId, after_seq: u64) -> Result<
 pub(super) fn usage(db: &Connection, id: &SessionId) -> Result<Vec<(Revision, Usage)>, Fail> {
     let (n, _) = existing(db, id)?;
     let rows = numbered(db, "SELECT revision, body FROM usage WHERE session = ?1 ORDER BY revision", n)?;
-    let decoded = rows.into_iter().map(|(n, body)| Ok((Revision(n), rows::decode(id, Row::Usage(n), body)?)));
+    let decoded =
+        rows.into_iter().map(|(n, body)| Ok((Revision(n), rows::decode(id, Row::Usage(n), &body)?)));
     decoded.collect()
 }
 

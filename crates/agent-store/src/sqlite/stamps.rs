@@ -133,8 +133,8 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
 
 /// The same state with these stamps.
 fn with_reads(slots: &Slots, reads: Reads) -> Slots {
-    let Slots { todos, reads: _, notes } = slots;
-    Slots { todos: todos.clone(), reads, notes: notes.clone() }
+    let Slots { todos, reads: _, notes, skills } = slots;
+    Slots { todos: todos.clone(), reads, notes: notes.clone(), skills: skills.clone() }
 }
 
 /// Journal records as their rows hold them: of the stamps, those that are new since the last commit.
@@ -161,7 +161,7 @@ pub(super) fn put_back(
     let mut query = db.prepare_cached("SELECT path, body FROM reads WHERE session = ?1")?;
     let mut found = query.query([n])?;
     while let Some(row) = found.next()? {
-        let body = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?.to_vec();
+        let body = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         reads.insert(row.get(0)?, rows::decode(session, Row::Checkpoint, body)?);
     }
     for (journaled, adds) in record.journal.iter_mut().zip(adds) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use agent_core::Revision;
+use agent_core::{History, Revision};
 use agent_store::{SqliteOptions, SqliteStore, Store, StoreError};
 use agent_testkit::store_suite::wait_for;
 
@@ -90,10 +90,6 @@ fn a_damaged_row_is_named() {
     );
     check("DELETE FROM descriptions", "the description of session s is damaged: it is missing");
     check(
-        "UPDATE entries SET body = x'7b' WHERE seq = 1",
-        "entry 1 of session s is damaged: it is not readable",
-    );
-    check(
         "UPDATE entries SET body = x'22ff22' WHERE seq = 1",
         "entry 1 of session s is damaged: it is not UTF-8",
     );
@@ -123,6 +119,20 @@ fn a_damaged_row_is_named() {
         "the usage of revision 2 of session s is damaged",
     );
     check("UPDATE sessions SET terminal = 'x'", "the summary of session s is damaged: it is not readable");
+}
+
+/// Entries are read once, by the history: the store does not look into them.
+#[test]
+fn an_entry_that_is_no_json_is_named_by_who_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::open(open(dir.path()), "s").unwrap();
+    writer.step("one").unwrap();
+    drop(writer);
+    let db = raw(dir.path());
+    db.execute_batch("DROP TRIGGER entries_stay; UPDATE entries SET body = x'7b' WHERE seq = 1").unwrap();
+    let found = wait_for(open(dir.path()).load(&id("s"))).unwrap().unwrap();
+    let error = History::load(&found.entries).unwrap_err().to_string();
+    assert!(error.starts_with("entry 1 of the history is not readable"), "{error}");
 }
 
 #[test]

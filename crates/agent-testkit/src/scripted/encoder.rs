@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use agent_core::{
-    AssistantPart, Body, ContentPart, Encoded, Encoder, EntryId, FilePart, Message, ModelRequest, Outgoing,
-    RawJson, Rendered, Seal, SystemBlock, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Trim,
-    UserPart, floor_boundary,
+    AssistantPart, Body, Clip, ContentPart, Encoded, Encoder, EntryId, FilePart, Message, ModelRequest,
+    Outgoing, RawJson, Rendered, Seal, SystemBlock, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult,
+    Trim, UserPart, floor_boundary,
 };
 use bytes::Bytes;
 
@@ -170,8 +170,8 @@ fn result_block(result: &ToolResult, trim: Trim) -> String {
     block + "}"
 }
 
-fn clipped(mut text: String, clip: Option<usize>) -> String {
-    if let Some(most) = clip.filter(|most| *most < text.len()) {
+fn clipped(mut text: String, clip: Option<Clip>) -> String {
+    if let Some(most) = clip.map(|clip| clip.bytes).filter(|most| *most < text.len()) {
         text.truncate(floor_boundary(&text, most));
         text.push_str("[clipped]");
     }

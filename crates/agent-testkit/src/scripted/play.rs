@@ -41,8 +41,8 @@ pub(super) fn events(
     input_bytes: usize,
     delta_bytes: usize,
 ) -> Vec<ModelEvent> {
-    let origin =
-        Origin { model: profile.model.clone(), message: Some(format!("msg_scripted_{position:04}")) };
+    let message = Some(format!("msg_scripted_{position:04}"));
+    let origin = Origin { model: profile.model.clone(), message, asked: None };
     let mut teller = Teller { profile, position, delta_bytes, index: 0, events: Vec::new() };
     let usage = reply.usage.clone().unwrap_or_else(|| estimate(reply, input_bytes));
     teller.events.push(ModelEvent::Start(origin));

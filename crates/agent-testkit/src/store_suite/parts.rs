@@ -67,7 +67,7 @@ pub(super) fn usage(input: u64) -> Usage {
 
 pub(super) fn slots() -> Slots {
     let todo = Todo { id: "1".into(), text: "look".into(), status: TodoStatus::InProgress };
-    Slots { todos: vec![todo], ..Slots::default() }
+    Slots { todos: vec![todo], skills: vec!["knots".into()], ..Slots::default() }
 }
 
 /// JSON that a parse into a tree would change: the order of keys and every number.
@@ -75,7 +75,7 @@ pub(super) const RAW: &str = r#"{"z":12345678901234567890,"a":[1.0,1e2,"\u00e9"]
 pub(super) static EMPTY: Checkpoint = Checkpoint {
     turn: None,
     last_turn: 0,
-    slots: Slots { todos: Vec::new(), reads: BTreeMap::new(), notes: None },
+    slots: Slots { todos: Vec::new(), reads: BTreeMap::new(), notes: None, skills: Vec::new() },
     usage: Usage {
         input: 0,
         output: 0,
@@ -90,3 +90,12 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     turn_from: None,
     active: None,
 };
+
+/// Holds a call to the error that it must be refused with.
+macro_rules! refused {
+    ($call:expr, $error:pat $(if $guard:expr)?) => {
+        let answer = $call.await;
+        assert!(matches!(&answer, Err($error) $(if $guard)?), "{answer:?}");
+    };
+}
+pub(super) use refused;

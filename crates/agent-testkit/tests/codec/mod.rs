@@ -33,7 +33,7 @@ async fn ask(client: &mut Client, body: &str) -> Result<Response, ModelError> {
     events.extend(decoder.finish());
     let mut fold = ResponseBuilder::default();
     for event in events {
-        fold.take(&event?);
+        fold.take(event?);
     }
     Ok(fold.finish().unwrap())
 }

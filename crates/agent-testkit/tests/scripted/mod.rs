@@ -44,7 +44,7 @@ async fn items(
 async fn answer(model: &ScriptedModel, history: &History) -> Option<Response> {
     let mut fold = ResponseBuilder::default();
     for item in items(model, history).await.unwrap() {
-        fold.take(&item.unwrap());
+        fold.take(item.unwrap());
     }
     fold.finish()
 }

@@ -40,7 +40,7 @@ async fn ask(sim: &SimProvider, (vendor, name): (&str, &str), stream: bool) -> R
     let mut events = model.stream(encoded.request, &Cancel::new()).await?;
     let mut fold = ResponseBuilder::default();
     while let Some(event) = events.next().await {
-        fold.take(&event?);
+        fold.take(event?);
     }
     fold.finish().ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "no end"))
 }

@@ -49,7 +49,7 @@ async fn ask(model: &dyn LanguageModel, words: &str, stream: bool) -> Result<Res
     let mut events = model.stream(encoded.request, &Cancel::new()).await?;
     let mut answer = ResponseBuilder::default();
     while let Some(event) = events.next().await {
-        answer.take(&event?);
+        answer.take(event?);
     }
     Ok(answer.finish().unwrap())
 }

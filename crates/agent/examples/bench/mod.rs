@@ -52,6 +52,8 @@ pub(crate) enum Ticks {
     Cpu,
     /// Bytes on their way to the disk.
     Written,
+    /// Processor time of the thread that writes for the store.
+    Writer,
 }
 
 /// What came of one session.
@@ -88,6 +90,8 @@ pub(crate) struct Measured {
     step_cpu_us: Vec<f64>,
     /// At each call of the tool: bytes on their way to the disk.
     step_written: Vec<f64>,
+    /// At each call of the tool: microseconds of processor time of the thread that writes for the store.
+    step_writer_us: Vec<f64>,
     /// Seconds until the first, the middle and the last session was done.
     done_s: [f64; 3],
     /// Bytes more than before, once all sessions are done and those that are kept wait for more.
@@ -114,9 +118,10 @@ impl Job {
             verify: is_set("BENCH_VERIFY"),
             without_text: env("BENCH_NOTEXT").is_some(),
             many_threads: env("BENCH_RT").is_some_and(|value| value == "multi"),
-            ticks: match (sessions, is_set("BENCH_STEPCPU"), is_set("BENCH_STEPIO")) {
-                (1, true, _) => Ticks::Cpu,
-                (1, false, true) => Ticks::Written,
+            ticks: match sessions {
+                1 if is_set("BENCH_STEPCPU") => Ticks::Cpu,
+                1 if is_set("BENCH_STEPIO") => Ticks::Written,
+                1 if is_set("BENCH_STEPWRITER") => Ticks::Writer,
                 _ => Ticks::Nothing,
             },
             keep: is_set("BENCH_KEEP"),
@@ -185,6 +190,7 @@ where
         rt: if job.many_threads { "multi" } else { "current" },
         step_cpu_us: meter::ticks(Ticks::Cpu),
         step_written: meter::ticks(Ticks::Written),
+        step_writer_us: meter::ticks(Ticks::Writer),
         done_s: spread(&done),
         kept_bytes,
     })

@@ -110,7 +110,7 @@ async fn answer(
             outcome.heard += text.len();
             outcome.last += text.len();
         }
-        answer.take(&event);
+        answer.take(event);
     }
     Ok(answer.finish().ok_or("the answer broke off before its end")?)
 }

@@ -215,17 +215,17 @@ impl Block {
         match (kind, &mut self.kind) {
             ("text_delta", Kind::Text { text, .. }) => {
                 let new = self.joiner.join(words, lone);
-                text.push_str(&new);
+                append(text, &new);
                 push_text(out, index, new);
             }
             ("thinking_delta", Kind::Thinking { text, .. }) => {
                 let new = self.joiner.join(words, lone);
-                text.push_str(&new);
+                append(text, &new);
                 push_reasoning(out, index, new);
             }
             ("input_json_delta", Kind::Call { call, .. }) => {
                 let new = self.joiner.join(words, lone);
-                call.input.push_str(&new);
+                append(&mut call.input, &new);
                 push_input(out, index, call, new);
             }
             ("input_json_delta", Kind::Other { input, .. }) => {
@@ -363,8 +363,18 @@ fn items(list: &RawValue, lone: bool) -> Result<Vec<String>, serde_json::Error> 
     Ok(all.into_iter().map(|raw| received(raw.get(), lone)).collect())
 }
 
+/// What a text has room for when it begins to grow.
+const ROOM: usize = 512;
 /// Fields of a call that are told in other ways; a cache marker is of one request only.
 pub(super) const CALL_FIELDS: [&str; 5] = ["type", "id", "name", "input", "cache_control"];
+
+/// Adds a piece to a text that grows by many small ones.
+fn append(text: &mut String, piece: &str) {
+    if text.capacity() == 0 && !piece.is_empty() {
+        text.reserve(ROOM);
+    }
+    text.push_str(piece);
+}
 
 fn push_text(out: &mut Vec<ModelEvent>, index: u32, text: String) {
     if !text.is_empty() {

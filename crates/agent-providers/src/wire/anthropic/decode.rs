@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::block::{Block, Closed, Done, PlainCall, Reading};
 use super::usage::UsageFold;
-use super::usual::usual_delta;
+use super::usual::{is_bare, usual_delta, usual_stop};
 use crate::classify::{ResponseHead, classify, protocol};
 use crate::names::ToolNames;
 use crate::wire::json::{Loose, LooseInt};
@@ -125,7 +125,11 @@ impl MessagesCodec {
             None => self.started = Some(id.to_owned()),
         }
         let id = (!id.is_empty()).then(|| id.to_owned());
-        out.push(ModelEvent::Start(Origin { model: message.model.as_str().to_owned(), message: id }));
+        out.push(ModelEvent::Start(Origin {
+            model: message.model.as_str().to_owned(),
+            message: id,
+            asked: None,
+        }));
         self.count(message.usage, out);
         cleared(message.context_management, out);
         self.content(message.content, lone, out)?;
@@ -186,15 +190,27 @@ impl MessagesCodec {
         }
     }
 
-    /// Takes a delta of the usual shape; `false`, with nothing done, when the general way must be gone.
-    fn usual(&mut self, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> bool {
-        let Some(delta) = usual_delta(json.text) else { return false };
-        let block = self.open.iter_mut().find(|block| block.index == delta.index);
-        let is_taken = block.is_some_and(|block| block.say(delta.kind, delta.words, json.lone, out));
-        if is_taken {
-            self.begun = None;
+    /// Takes an event of the usual shape; `None`, with nothing done, when the general way must be gone.
+    fn usual(&mut self, name: &str, json: &Json<'_>, out: &mut Vec<ModelEvent>) -> Option<Progress> {
+        match name {
+            "content_block_delta" => {
+                let delta = usual_delta(json.text)?;
+                let block = self.open.iter_mut().find(|block| block.index == delta.index)?;
+                block.say(delta.kind, delta.words, json.lone, out).then(|| self.begun = None)?;
+            }
+            "content_block_stop" => {
+                let index = usual_stop(json.text)?;
+                self.begun = None;
+                self.close(index, out);
+            }
+            "message_stop" if is_bare(json.text, "message_stop") => {
+                self.complete(out);
+                return Some(Progress::Complete);
+            }
+            "ping" if is_bare(json.text, "ping") => {}
+            _ => return None,
         }
-        is_taken
+        Some(Progress::More)
     }
 
     fn close(&mut self, index: u32, out: &mut Vec<ModelEvent>) {
@@ -260,7 +276,7 @@ impl MessagesCodec {
             self.close(index, out);
         }
         self.release(out);
-        let raw = self.stop.clone().unwrap_or_default();
+        let raw = self.stop.take().unwrap_or_default();
         out.push(ModelEvent::Finish(Finish { kind: finish_kind(&raw), raw }));
     }
 
@@ -276,8 +292,8 @@ impl Codec for MessagesCodec {
         json: &Json<'_>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<Progress, ModelError> {
-        if name == "content_block_delta" && self.usual(json, out) {
-            return Ok(Progress::More);
+        if let Some(progress) = self.usual(name, json, out) {
+            return Ok(progress);
         }
         let event: WireEvent<'_> = serde_json::from_str(json.text)
             .map_err(|_| protocol("an event is not a JSON object", json.text))?;

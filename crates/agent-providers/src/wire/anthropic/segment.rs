@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
+    AssistantPart, AssistantText, Clip, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
     ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult,
-    Trim, UserPart,
+    Trim, UserPart, clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -14,7 +14,6 @@ use crate::names::wire_id;
 use crate::wire::base64::decoded_text;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound, write};
-use crate::wire::parts::{clipped_file, clipped_part};
 use crate::wire::words::{clipped, object_input};
 
 /// Who speaks, or how.
@@ -222,7 +221,7 @@ impl Renderer<'_, '_> {
     }
 
     /// The blocks inside a result.
-    fn content(&mut self, parts: &[ContentPart], clip: Option<usize>) -> Vec<u8> {
+    fn content(&mut self, parts: &[ContentPart], clip: Option<Clip>) -> Vec<u8> {
         let mut blocks = Blocks::default();
         for part in parts {
             match part {

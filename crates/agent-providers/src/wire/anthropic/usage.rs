@@ -16,6 +16,22 @@ pub(crate) struct UsageFold {
     object: String,
 }
 
+/// What is counted of the object so far. None of its fields is there twice.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Known<'u> {
+    input_tokens: LooseInt,
+    output_tokens: LooseInt,
+    cache_read_input_tokens: LooseInt,
+    cache_creation_input_tokens: LooseInt,
+    #[serde(borrow)]
+    cache_creation: Option<&'u RawValue>,
+    #[serde(borrow)]
+    output_tokens_details: Option<&'u RawValue>,
+    #[serde(borrow)]
+    iterations: Option<&'u RawValue>,
+}
+
 #[derive(Deserialize, Default)]
 struct Split {
     #[serde(default)]
@@ -47,7 +63,8 @@ impl UsageFold {
         if given.0.iter().all(|(_, value)| value.get() == "null") {
             return false;
         }
-        let known = Fields::read(&self.object).unwrap_or_default();
+        let known = Some(&self.object).filter(|known| !known.is_empty());
+        let known = known.and_then(|known| Fields::read(known)).unwrap_or_default();
         let mut fields: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::with_capacity(known.0.len() + given.0.len());
         fields.extend(known.0.into_iter().map(|(key, value)| (key, Cow::Borrowed(value.get()))));
         for (key, value) in given.0.into_iter().filter(|(_, value)| value.get() != "null") {
@@ -66,20 +83,20 @@ impl UsageFold {
 
     /// What is known so far.
     pub(crate) fn usage(&self) -> Usage {
-        let known = Known(Fields::read(&self.object).unwrap_or_default());
-        let (input, output) =
-            known.iterations().unwrap_or((known.count("input_tokens"), known.count("output_tokens")));
-        let split: Split = known.read("cache_creation").unwrap_or_default();
+        let known: Known<'_> = serde_json::from_str(&self.object).unwrap_or_default();
+        let told = (known.input_tokens.0.unwrap_or(0), known.output_tokens.0.unwrap_or(0));
+        let (input, output) = known.iterations().unwrap_or(told);
+        let split: Split = read(known.cache_creation).unwrap_or_default();
         let (short, long) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens.0.unwrap_or(0));
         // The split may be older than the total (it is not repeated at the end of a stream): the total wins.
-        let total = known.read::<LooseInt>("cache_creation_input_tokens").and_then(|n| n.0);
+        let total = known.cache_creation_input_tokens.0;
         let total = total.unwrap_or_else(|| short.0.unwrap_or(0).saturating_add(long));
-        let details: OutputDetails = known.read("output_tokens_details").unwrap_or_default();
+        let details: OutputDetails = read(known.output_tokens_details).unwrap_or_default();
         Usage {
             input,
             output,
             reasoning: details.thinking_tokens.0.unwrap_or(0),
-            cache_read: known.count("cache_read_input_tokens"),
+            cache_read: known.cache_read_input_tokens.0.unwrap_or(0),
             cache_write_5m: total - long.min(total),
             cache_write_1h: long.min(total),
             raw: RawJson::parse(if self.object.is_empty() { "{}" } else { &self.object }).ok(),
@@ -87,13 +104,10 @@ impl UsageFold {
     }
 }
 
-/// The fields of the object so far.
-struct Known<'u>(Fields<'u>);
-
-impl<'u> Known<'u> {
+impl Known<'_> {
     /// Compaction happens in calls of its own that the totals leave out; with a fallback, the totals are right.
     fn iterations(&self) -> Option<(u64, u64)> {
-        let all: Vec<Iteration<'_>> = self.read("iterations")?;
+        let all: Vec<Iteration<'_>> = read(self.iterations)?;
         if all.is_empty()
             || !are_readable(&all)
             || all.iter().any(|one| one.kind.as_str() == "fallback_message")
@@ -106,14 +120,10 @@ impl<'u> Known<'u> {
         };
         Some(all.iter().filter(|one| one.is_ours()).fold((0_u64, 0_u64), add))
     }
+}
 
-    fn count(&self, key: &str) -> u64 {
-        self.read::<LooseInt>(key).and_then(|n| n.0).unwrap_or(0)
-    }
-
-    fn read<T: Deserialize<'u>>(&self, key: &str) -> Option<T> {
-        serde_json::from_str(self.0.get(key)?.get()).ok()
-    }
+fn read<'u, T: Deserialize<'u>>(value: Option<&'u RawValue>) -> Option<T> {
+    serde_json::from_str(value?.get()).ok()
 }
 
 /// Fields as a compact object, each value as it was received.

@@ -1,49 +1,71 @@
-//! The commonest event, one more piece of a block, read in one pass over its bytes.
+//! The commonest events, above all one more piece of a block, read in one pass over their bytes.
 //!
 //! An answer is thousands of these. A reader for any JSON goes over each of them several times; this one takes the
 //! fields that are always there, in any order, and hands whatever else there is to the general reader.
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
-
 /// More of a block's words or of a call's input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UsualDelta<'e> {
     pub(super) index: u32,
     /// The delta's type.
-    pub(super) kind: &'e str,
+    pub(super) kind: &'static str,
     pub(super) words: Cow<'e, str>,
 }
 
 /// The delta of an event; `None` when the event is anything more or less than that.
 pub(super) fn usual_delta(event: &str) -> Option<UsualDelta<'_>> {
-    let mut scan = Scan { text: event, at: 0 };
+    let mut scan = Scan::of(event);
     let (mut kind, mut index, mut delta) = (None, None, None);
-    scan.object(|scan, key| match key {
-        "type" => fill(&mut kind, scan.string()?),
+    scan.object(|scan| match scan.word(&["type", "index", "delta"])? {
+        "type" => fill(&mut kind, scan.value(&["content_block_delta"])?),
         "index" => fill(&mut index, scan.number()?),
-        "delta" => fill(&mut delta, scan.delta()?),
-        _ => None,
+        _ => fill(&mut delta, scan.delta()?),
     })?;
-    let is_all = scan.peek().is_none() && kind == Some("content_block_delta");
-    let (kind, words) = delta.filter(|_| is_all)?;
+    let (kind, words) = delta.filter(|_| scan.is_over() && kind.is_some())?;
     Some(UsualDelta { index: index?, kind, words })
+}
+
+/// The block of an event that only ends one; `None` when the event is anything more or less than that.
+pub(super) fn usual_stop(event: &str) -> Option<u32> {
+    let mut scan = Scan::of(event);
+    let (mut kind, mut index) = (None, None);
+    scan.object(|scan| match scan.word(&["type", "index"])? {
+        "type" => fill(&mut kind, scan.value(&["content_block_stop"])?),
+        _ => fill(&mut index, scan.number()?),
+    })?;
+    index.filter(|_| scan.is_over() && kind.is_some())
+}
+
+/// Whether an event says its type, which is this one, and nothing else.
+pub(super) fn is_bare(event: &str, kind: &'static str) -> bool {
+    let mut scan = Scan::of(event);
+    let mut said = None;
+    let read = scan.object(|scan| {
+        scan.word(&["type"])?;
+        fill(&mut said, scan.value(&[kind])?)
+    });
+    read.is_some() && scan.is_over()
 }
 
 struct Scan<'e> {
     text: &'e str,
-    at: usize,
+    /// What is not read yet of it.
+    rest: &'e [u8],
 }
 
 impl<'e> Scan<'e> {
+    fn of(text: &'e str) -> Self {
+        Self { text, rest: text.as_bytes() }
+    }
+
     /// A delta's type and words.
-    fn delta(&mut self) -> Option<(&'e str, Cow<'e, str>)> {
+    fn delta(&mut self) -> Option<(&'static str, Cow<'e, str>)> {
         let (mut kind, mut words) = (None, None);
-        self.object(|scan, key| match key {
-            "type" => fill(&mut kind, scan.string()?),
-            "text" | "thinking" | "partial_json" => fill(&mut words, (key, scan.words()?)),
-            _ => None,
+        self.object(|scan| match scan.word(&["type", "text", "partial_json", "thinking"])? {
+            "type" => fill(&mut kind, scan.value(&["text_delta", "input_json_delta", "thinking_delta"])?),
+            key => fill(&mut words, (key, scan.words()?)),
         })?;
         let (kind, (key, words)) = (kind?, words?);
         let is_usual = matches!(
@@ -54,71 +76,123 @@ impl<'e> Scan<'e> {
     }
 
     /// An object that is not empty, field by field.
-    fn object(&mut self, mut field: impl FnMut(&mut Self, &'e str) -> Option<()>) -> Option<()> {
+    fn object(&mut self, mut field: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.expect(b'{')?;
         loop {
-            let key = self.string()?;
-            self.expect(b':')?;
-            field(self, key)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => {
-                    self.at += 1;
-                    return Some(());
-                }
+            field(self)?;
+            match self.take()? {
+                b',' => {}
+                b'}' => return Some(()),
                 _ => return None,
             }
         }
     }
 
-    fn words(&mut self) -> Option<Cow<'e, str>> {
-        self.peek()?;
-        let start = self.at;
-        let inner = self.string()?;
-        if inner.contains('\\') {
-            return serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned);
-        }
-        let is_json = inner.bytes().all(|byte| byte >= b' ');
-        is_json.then_some(Cow::Borrowed(inner))
+    /// One of these names of fields, and the colon behind it.
+    #[inline(always)]
+    fn word(&mut self, names: &[&'static str]) -> Option<&'static str> {
+        let name = self.value(names)?;
+        self.expect(b':')?;
+        Some(name)
     }
 
-    /// What stands between two quotes, escapes as they are. Control characters, which JSON does not have there, pass.
-    fn string(&mut self) -> Option<&'e str> {
+    /// One of these texts, none of which is written with an escape. Where it is called the texts are known, so that they
+    /// are compared a word at a time.
+    #[inline(always)]
+    fn value(&mut self, texts: &[&'static str]) -> Option<&'static str> {
         self.expect(b'"')?;
-        let start = self.at;
-        loop {
-            let end = self.at + memchr2(b'"', b'\\', self.text.as_bytes().get(self.at..)?)?;
-            if self.text.as_bytes().get(end) == Some(&b'"') {
-                self.at = end + 1;
-                return self.text.get(start..end);
+        for text in texts {
+            if let Some([b'"', rest @ ..]) = self.rest.strip_prefix(text.as_bytes()) {
+                self.rest = rest;
+                return Some(text);
             }
-            self.at = end + 2;
         }
+        None
+    }
+
+    /// A text of any kind. Deltas are short, so that looking at one byte after the other is the quickest.
+    fn words(&mut self) -> Option<Cow<'e, str>> {
+        self.expect(b'"')?;
+        // JSON has no control characters in a text.
+        let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..b' ');
+        let mut end = self.rest.iter().position(special)?;
+        let is_plain = self.rest.get(end) == Some(&b'"');
+        while self.rest.get(end) == Some(&b'\\') {
+            let behind = end + 2;
+            end = behind + self.rest.get(behind..)?.iter().position(special)?;
+        }
+        let start = self.text.len() - self.rest.len();
+        let inner = self.text.get(start..start + end)?;
+        self.rest = self.rest.get(end..)?.strip_prefix(b"\"")?;
+        if is_plain {
+            return Some(Cow::Borrowed(inner));
+        }
+        let general = || serde_json::from_str(self.text.get(start - 1..=start + end)?).ok();
+        unescaped(inner).or_else(general).map(Cow::Owned)
     }
 
     /// A count as JSON writes it.
     fn number(&mut self) -> Option<u32> {
-        self.peek()?;
-        let rest = self.text.get(self.at..)?;
-        let end = rest.bytes().position(|byte| !byte.is_ascii_digit())?;
-        let digits = rest.get(..end).filter(|digits| !digits.starts_with('0') || *digits == "0")?;
-        self.at += end;
-        digits.parse().ok()
+        let first = self.take().filter(u8::is_ascii_digit)?;
+        let mut number = u32::from(first - b'0');
+        while let [digit @ b'0'..=b'9', rest @ ..] = self.rest {
+            number = number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))?;
+            self.rest = rest;
+            if first == b'0' {
+                return None;
+            }
+        }
+        Some(number)
     }
 
     fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
+        (self.take()? == byte).then_some(())
     }
 
     /// The next byte that is no white space.
+    fn take(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.rest = self.rest.get(1..)?;
+        Some(byte)
+    }
+
+    /// The same, left where it is.
     fn peek(&mut self) -> Option<u8> {
         loop {
-            match self.text.as_bytes().get(self.at)? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                byte => return Some(*byte),
+            match self.rest {
+                [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] => self.rest = rest,
+                [byte, ..] => return Some(*byte),
+                [] => return None,
             }
         }
     }
+
+    /// Whether nothing follows.
+    fn is_over(&mut self) -> bool {
+        self.peek().is_none()
+    }
+}
+
+/// A text whose escapes are all of one character, as those of the input of a call mostly are.
+fn unescaped(text: &str) -> Option<String> {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        out.push_str(plain);
+        out.push(match escape.as_bytes().first()? {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            _ => return None,
+        });
+        rest = escape.get(1..)?;
+    }
+    out.push_str(rest);
+    Some(out)
 }
 
 /// A field is there once.
@@ -176,6 +250,23 @@ mod tests {
         check(r#"{"type":"content_block_delta","index":0,"delta":["text_delta","hi"]}"#, None);
         check(&text("0", hi).replace("content_block_delta", "content_block_stop"), None);
         check(r#"{"type":"content_block_delta","index":0"#, None);
+    }
+
+    #[test]
+    fn events_without_words_are_read_where_they_say_nothing_else() {
+        let stop = |index: &str, more: &str| {
+            usual_stop(&format!(r#"{{"type":"content_block_stop","index":{index}{more}}}"#))
+        };
+        assert_eq!(stop("7", ""), Some(7));
+        assert_eq!(usual_stop(r#"{ "index" : 0, "type": "content_block_stop" } "#), Some(0));
+        for (index, more) in [("null", ""), ("01", ""), ("7", r#","more":1"#), ("7", r#","index":7"#)] {
+            assert_eq!(stop(index, more), None, "{index}{more}");
+        }
+        assert_eq!(usual_stop(r#"{"type":"content_block_stop"}"#), None);
+        assert!(is_bare(r#"{"type": "ping"}"#, "ping"));
+        for other in [r#"{"type":"ping","a":1}"#, r#"{"type":"pong"}"#, r#"{"type":"ping"}x"#, "{}", "[]"] {
+            assert!(!is_bare(other, "ping"), "{other}");
+        }
     }
 
     /// What an answer says with this event in each of its blocks; without a name, every event takes the general way.

@@ -121,7 +121,11 @@ impl GenerateCodec {
     fn start(&mut self, chunk: &WireChunk<'_>, out: &mut Vec<ModelEvent>) {
         if !std::mem::replace(&mut self.started, true) {
             let message = Some(chunk.id.as_str().to_owned()).filter(|id| !id.is_empty());
-            out.push(ModelEvent::Start(Origin { model: chunk.model.as_str().to_owned(), message }));
+            out.push(ModelEvent::Start(Origin {
+                model: chunk.model.as_str().to_owned(),
+                message,
+                asked: None,
+            }));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Pieces of the conversation as parts of contents, encoded once.
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, FilePart, FileSource, Message, ProviderData, Reasoning,
-    Rendered, Seal, StepRecord, ToolCall, ToolOutput, Trim, UserPart,
+    AssistantPart, AssistantText, Clip, ContentPart, FilePart, FileSource, Message, ProviderData, Reasoning,
+    Rendered, Seal, StepRecord, ToolCall, ToolOutput, Trim, UserPart, clipped_file,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -12,8 +12,7 @@ use super::decode::METADATA;
 use super::part::is_signature;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, sound};
-use crate::wire::parts::clipped_file;
-use crate::wire::words::{clipped, label, object_input};
+use crate::wire::words::{clipped, object_input};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -147,14 +146,14 @@ impl Renderer<'_, '_> {
     }
 
     /// What a tool gave back, as the object that the wire wants.
-    fn response(&mut self, output: &ToolOutput, clip: Option<usize>, files: &mut Parts) -> String {
+    fn response(&mut self, output: &ToolOutput, clip: Option<Clip>, files: &mut Parts) -> String {
         let result = |words: &str| format!("{{\"result\":{}}}", quoted(&clipped(words, clip)));
         match output {
             ToolOutput::Text(words) => result(words.as_str()),
             ToolOutput::Error(words) | ToolOutput::Denied(words) => {
                 format!("{{\"error\":{}}}", quoted(&clipped(words.as_str(), clip)))
             }
-            ToolOutput::Json(json) if clip.is_some_and(|limit| json.get().len() > limit) => {
+            ToolOutput::Json(json) if clip.is_some_and(|clip| json.get().len() > clip.bytes) => {
                 result(json.get())
             }
             ToolOutput::Json(json) if json.is_object() => sound(json.get()).into_owned(),
@@ -171,7 +170,7 @@ impl Renderer<'_, '_> {
     }
 
     /// The words of a part of a result; a file is put aside.
-    fn content(&mut self, part: &ContentPart, clip: Option<usize>, files: &mut Parts) -> Option<String> {
+    fn content(&mut self, part: &ContentPart, clip: Option<Clip>, files: &mut Parts) -> Option<String> {
         let file = match part {
             ContentPart::Text(words) => return Some(clipped(words.as_str(), clip).into_owned()),
             ContentPart::File(file) => file,
@@ -183,7 +182,7 @@ impl Renderer<'_, '_> {
         Some(clipped_file(file, clip).unwrap_or_else(|| match self.file(file) {
             Ok(json) => {
                 files.part(&json);
-                format!("[{}: it follows the results]", label(file))
+                format!("[{}: it follows the results]", file.label())
             }
             Err(words) => words,
         }))

@@ -100,7 +100,11 @@ impl ChatCodec {
             return Ok(Progress::Unknown);
         }
         if !std::mem::replace(&mut self.started, true) {
-            out.push(ModelEvent::Start(Origin { model: chunk.model.as_str().to_owned(), message: None }));
+            out.push(ModelEvent::Start(Origin {
+                model: chunk.model.as_str().to_owned(),
+                message: None,
+                asked: None,
+            }));
         }
         if let Some(raw) = chunk.message {
             let message: WireMessage<'_> =

@@ -1,15 +1,15 @@
 //! Pieces of the conversation as messages, encoded once.
 
 use agent_core::{
-    AssistantPart, ContentPart, FilePart, FileSource, Message, Rendered, StepRecord, ToolCall, ToolOutput,
-    Trim, UserMessage, UserPart,
+    AssistantPart, Clip, ContentPart, FilePart, FileSource, Message, Rendered, StepRecord, ToolCall,
+    ToolOutput, Trim, UserMessage, UserPart, clipped_file,
 };
 use bytes::Bytes;
 
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted};
-use crate::wire::parts::{clipped_file, document_words};
-use crate::wire::words::{clipped, label, object_input};
+use crate::wire::parts::document_words;
+use crate::wire::words::{clipped, object_input};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -121,7 +121,7 @@ impl Renderer<'_, '_> {
         &mut self,
         output: &ToolOutput,
         tool: &str,
-        clip: Option<usize>,
+        clip: Option<Clip>,
         images: &mut Content,
     ) -> String {
         let ToolOutput::Content(parts) = output else {
@@ -135,7 +135,7 @@ impl Renderer<'_, '_> {
                     let before = content.images.len();
                     self.file(file, &mut content, clip);
                     if content.images.len() > before {
-                        content.words.push(format!("[{}: it follows the results]", label(file)));
+                        content.words.push(format!("[{}: it follows the results]", file.label()));
                     }
                 }
                 ContentPart::Provider(_) | _ => self.cx.no_form("tool_result.part"),
@@ -150,7 +150,7 @@ impl Renderer<'_, '_> {
     }
 
     /// An image of known bytes is sent, a text in its words; every other file is named in words.
-    fn file(&mut self, file: &FilePart, content: &mut Content, clip: Option<usize>) {
+    fn file(&mut self, file: &FilePart, content: &mut Content, clip: Option<Clip>) {
         if let Some(words) = clipped_file(file, clip).or_else(|| document_words(file)) {
             return content.words.push(words);
         }

@@ -151,7 +151,7 @@ impl ChatCodec {
         }
         self.is_started = true;
         let message = (!id.is_empty()).then(|| id.to_owned());
-        out.push(ModelEvent::Start(Origin { model: model.to_owned(), message }));
+        out.push(ModelEvent::Start(Origin { model: model.to_owned(), message, asked: None }));
     }
 
     fn choice(&mut self, raw: &RawValue, lone: bool, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {

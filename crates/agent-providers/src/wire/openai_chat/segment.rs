@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantPart, AssistantText, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered, Seal,
-    ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart,
+    AssistantPart, AssistantText, Clip, ContentPart, FilePart, Message, ProviderPart, Reasoning, Rendered,
+    Seal, ToolCall, ToolInput, ToolOutput, ToolResult, Trim, UserPart, clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -14,8 +14,8 @@ use super::ids::Ids;
 use super::quirks::{NoContent, Quirks, ReasoningBack};
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, quoted, replaced, sound};
-use crate::wire::parts::{clipped_file, clipped_part, document_words};
-use crate::wire::words::{clipped, label};
+use crate::wire::parts::document_words;
+use crate::wire::words::clipped;
 
 /// Who speaks in an item of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,7 +218,7 @@ impl Renderer<'_, '_> {
     fn result(
         &mut self,
         result: &ToolResult,
-        clip: Option<usize>,
+        clip: Option<Clip>,
         content: &mut Content,
         shown: &mut Content,
     ) {
@@ -253,8 +253,8 @@ impl Renderer<'_, '_> {
         if moved.parts.iter().all(|part| part.text.is_some()) {
             return moved.parts.into_iter().for_each(|part| content.parts.push(part));
         }
-        content.text(&format!("[{}: shown in the next message]", label(file)));
-        shown.text(&format!("[{} of {}]", label(file), self.ids.wire(result.call.as_str())));
+        content.text(&format!("[{}: shown in the next message]", file.label()));
+        shown.text(&format!("[{} of {}]", file.label(), self.ids.wire(result.call.as_str())));
         shown.parts.append(&mut moved.parts);
     }
 

@@ -56,7 +56,11 @@ impl ResponsesCodec {
             let id = response.id.as_str().to_owned();
             self.started = Some(id.clone());
             let message = (!id.is_empty()).then_some(id);
-            out.push(ModelEvent::Start(Origin { model: response.model.as_str().to_owned(), message }));
+            out.push(ModelEvent::Start(Origin {
+                model: response.model.as_str().to_owned(),
+                message,
+                asked: None,
+            }));
         }
     }
 

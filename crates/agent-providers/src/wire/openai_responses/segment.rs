@@ -1,8 +1,9 @@
 //! Pieces of the conversation as items: encoded once, spliced where a cache marker may stand.
 
 use agent_core::{
-    AssistantPart, CacheProfile, ContentPart, Message, ModelProfile, ProviderData, ProviderPart, RawJson,
-    Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult, Trim, UserPart,
+    AssistantPart, CacheProfile, Clip, ContentPart, Message, ModelProfile, ProviderData, ProviderPart,
+    RawJson, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult, Trim, UserPart,
+    clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -12,7 +13,6 @@ use super::shape::WireItem;
 use crate::names::wire_id_within;
 use crate::wire::form::{Cx, Run};
 use crate::wire::json::{Fields, object, quoted, sound, write};
-use crate::wire::parts::{clipped_file, clipped_part};
 use crate::wire::words::{clipped, object_input};
 
 /// Who an item is of; only the end of the list asks for it.
@@ -165,7 +165,7 @@ impl Renderer<'_, '_> {
     }
 
     /// What came out of a tool.
-    fn output(&mut self, output: &ToolOutput, clip: Option<usize>) -> Output {
+    fn output(&mut self, output: &ToolOutput, clip: Option<Clip>) -> Output {
         if let ToolOutput::Content(content) = output {
             return Output::Parts(self.content(content, clip));
         }
@@ -187,7 +187,7 @@ impl Renderer<'_, '_> {
     }
 
     /// The parts inside a result.
-    fn content(&mut self, content: &[ContentPart], clip: Option<usize>) -> Parts {
+    fn content(&mut self, content: &[ContentPart], clip: Option<Clip>) -> Parts {
         let mut parts = Parts::default();
         for part in content {
             match part {

@@ -12,10 +12,10 @@ mod tool;
 use std::io::{BufRead, Write, stdin, stdout};
 use std::process::ExitCode;
 
-use ::agent::SessionId;
+use ::agent::{SessionId, TurnEnd};
 use serde::{Deserialize, Serialize};
 
-use super::scenario::Scenario;
+use super::scenario::{Ends, Scenario, TurnSpec};
 use crate::error::CliError;
 
 /// What a process is to do.
@@ -104,10 +104,20 @@ async fn turns(job: &Job) -> Result<Option<String>, CliError> {
             session.send(turn.words()).await?
         };
         let end = run.finish().await?;
-        if !end.reason.is_success() {
+        if let Some(problem) = problem(turn, &end) {
             let at = if begins { "" } else { " that was taken up" };
-            return Ok(Some(format!("turn {}{at} ended as {}", number + 1, end.reason)));
+            return Ok(Some(format!("turn {}{at} ended as {}{problem}", number + 1, end.reason)));
         }
     }
     Ok(None)
+}
+
+/// What is wrong with a turn's end, if anything is.
+fn problem(turn: &TurnSpec, end: &TurnEnd) -> Option<String> {
+    match turn.ends.as_ref().map(Ends::expected) {
+        None => (!end.reason.is_success()).then(String::new),
+        Some((reason, _)) if end.reason != reason => Some(format!(", and was to end as {reason}")),
+        Some((_, words)) => (!end.text.contains(words))
+            .then(|| format!(", and its text does not hold {words:?}: {}", end.text)),
+    }
 }

@@ -17,9 +17,11 @@ use agent_providers::WireFormat;
 use agent_testkit::Script;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use pipeline::{Ability, StageSpec, TierSpec, WindowSpec};
+pub(crate) use pipeline::{Ability, EditsSpec, StageSpec, TierSpec, WindowSpec};
 pub(crate) use red::{Expect, Kind, Red};
-pub(crate) use spec::{ClockSpec, Does, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler};
+pub(crate) use spec::{
+    ClockSpec, Does, Ends, FragmentSpec, Holds, StepSpec, ToolSpec, TurnSpec, with_filler,
+};
 
 use super::sabotage::Sabotage;
 use super::world;
@@ -131,6 +133,7 @@ impl Scenario {
         for other in self.pipeline.iter().filter_map(StageSpec::model).chain(self.summary_model.as_deref()) {
             self.check_other(other)?;
         }
+        self.pipeline.iter().try_for_each(StageSpec::check)?;
         limits::check(self)?;
         world::book(self).map_err(|error| format!("rules: {error}"))?;
         if self.red.as_ref().is_some_and(|red| red.kind.is_none() && red.cause.is_none()) {
@@ -184,18 +187,9 @@ impl Scenario {
                 "turn {number}: an answer `beside` the turn is words; give `say`, and no calls"
             ));
         }
-        let Some((last, before)) = turn.steps.split_last() else {
-            return Err(format!("turn {number}: `steps` is empty; give the answers of the model"));
-        };
-        if before.iter().any(|step| step.calls.is_empty() && step.repeat > 0 && !step.beside) {
-            return Err(format!("turn {number}: a step without calls ends the turn; move it to the end"));
-        }
-        let completes = last.calls.iter().any(|call| call.tool == COMPLETE_TOOL);
-        let says = last.calls.is_empty() && !(last.say.is_empty() && last.tokens == 0);
-        if last.beside || last.repeat != 1 || !(says || completes) {
-            return Err(format!(
-                "turn {number}: the last step ends it: give it words, no calls (or that of `complete`), no repeat"
-            ));
+        match &turn.ends {
+            Some(ends) => check_end(number, turn, ends)?,
+            None => check_last(number, turn)?,
         }
         let called = turn.steps.iter().flat_map(|step| &step.calls);
         let names: Vec<String> = self.tools.iter().flat_map(ToolSpec::names).collect();
@@ -208,6 +202,37 @@ impl Scenario {
             None => Ok(()),
         }
     }
+}
+
+/// A turn that the model ends: with words, or with the tool that ends turns.
+fn check_last(number: usize, turn: &TurnSpec) -> Result<(), String> {
+    let Some((last, before)) = turn.steps.split_last() else {
+        return Err(format!("turn {number}: `steps` is empty; give the answers of the model"));
+    };
+    if before.iter().any(|step| step.calls.is_empty() && step.repeat > 0 && !step.beside) {
+        return Err(format!("turn {number}: a step without calls ends the turn; move it to the end"));
+    }
+    let completes = last.calls.iter().any(|call| call.tool == COMPLETE_TOOL);
+    let says = last.calls.is_empty() && !(last.say.is_empty() && last.tokens == 0);
+    if last.beside || last.repeat != 1 || !(says || completes) {
+        return Err(format!(
+            "turn {number}: the last step ends it: give it words, no calls (or that of `complete`), no repeat"
+        ));
+    }
+    Ok(())
+}
+
+/// A turn that ends in the model's place: whatever the model says in it is no end.
+fn check_end(number: usize, turn: &TurnSpec, Ends::BlockingLimit(words): &Ends) -> Result<(), String> {
+    if words.trim().is_empty() {
+        return Err(format!("turn {number}: `ends` is blank; give words that the turn's text holds"));
+    }
+    if turn.steps.iter().any(|step| step.calls.is_empty() && !step.beside) {
+        return Err(format!(
+            "turn {number}: it `ends` without the model; give it steps with calls, answers `beside` it, or no steps"
+        ));
+    }
+    Ok(())
 }
 
 /// The name of a scenario: its file's, without the ending.
@@ -275,6 +300,10 @@ mod tests {
             "write anthropic/NAME",
         );
         check(|it| it["pipeline"] = json(r#"[{"force_while_todos":{}}]"#), "good");
+        check(|it| it["pipeline"] = json(r#"[{"server_edits":{}}]"#), "or nothing is edited");
+        check(|it| it["pipeline"] = json(r#"[{"server_edits":{"compact_at":0}}]"#), "from 1 to 100");
+        check(|it| it["pipeline"] = json(r#"[{"server_edits":{"compact":90}}]"#), "unknown field `compact`");
+        check(|it| it["pipeline"] = json(r#"[{"server_edits":{"clear_tool_uses_at":60}}]"#), "good");
         check(|it| it["summary_model"] = "haiku".into(), "write anthropic/NAME");
         check(|it| it["compaction"] = json(r#"["summaries"]"#), "unknown variant `summaries`");
         check(|it| it["window"] = json(r#"{"context":9}"#), "missing field `output`");
@@ -283,6 +312,15 @@ mod tests {
             "an answer `beside` the turn is words",
         );
         check(|it| it["turns"][0]["steps"][1]["beside"] = true.into(), "the last step ends it");
+        let ends = |words: &str| serde_json::json!({"blocking_limit": words});
+        check(|it| it["turns"][0]["ends"] = ends("I cannot go on"), "steps with calls, answers `beside` it");
+        let blocked = |it: &mut serde_json::Value, words: &str| {
+            it["turns"][0]["steps"].as_array_mut().unwrap().pop();
+            it["turns"][0]["ends"] = ends(words);
+        };
+        check(|it| blocked(it, "I cannot go on"), "good");
+        check(|it| blocked(it, " "), "`ends` is blank");
+        check(|it| it["turns"][0]["ends"] = serde_json::json!({"done": "x"}), "unknown variant `done`");
         check(|it| it["restart_before"] = serde_json::json!([1]), "none of the requests 2 to 4");
         check(|it| it["restart_before"] = serde_json::json!([3, 2]), "sort it");
         check(|it| it["restart_before"] = serde_json::json!([2, 4]), "good");

@@ -30,12 +30,26 @@ pub(crate) enum StageSpec {
     },
     /// A tool must be called while the todo list has open items.
     ForceWhileTodos {},
+    /// The provider edits the context on its side.
+    ServerEdits(EditsSpec),
     /// Another model, `PROVIDER/NAME`.
     SwitchModel {
         model: String,
         #[serde(default)]
         when: When,
     },
+}
+
+/// What a provider edits; at least one of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EditsSpec {
+    /// Clears old tool uses, from so many percent of the tokens at which compaction begins.
+    pub(crate) clear_tool_uses_at: Option<u8>,
+    /// Keeps the thinking of so many answers.
+    pub(crate) clear_thinking: Option<u32>,
+    /// Summarises, from so many percent of the tokens at which compaction begins.
+    pub(crate) compact_at: Option<u8>,
 }
 
 /// In which steps of a turn, counted from 0.
@@ -80,9 +94,27 @@ impl StageSpec {
     pub(crate) fn model(&self) -> Option<&str> {
         match self {
             Self::SwitchModel { model, .. } => Some(model),
-            Self::Remind { .. } | Self::Narrow { .. } | Self::Choose { .. } | Self::ForceWhileTodos {} => {
-                None
-            }
+            Self::Remind { .. }
+            | Self::Narrow { .. }
+            | Self::Choose { .. }
+            | Self::ForceWhileTodos {}
+            | Self::ServerEdits(_) => None,
+        }
+    }
+
+    /// What is wrong with it, and what to write.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Self::ServerEdits(edits) = self else { return Ok(()) };
+        if *edits == EditsSpec::default() {
+            return Err(
+                "server_edits: give `clear_tool_uses_at`, `clear_thinking` or `compact_at`, or nothing is edited"
+                    .into(),
+            );
+        }
+        let percents = edits.clear_tool_uses_at.into_iter().chain(edits.compact_at);
+        match percents.into_iter().find(|percent| !(1..=100).contains(percent)) {
+            Some(percent) => Err(format!("server_edits: {percent} percent; give a number from 1 to 100")),
+            None => Ok(()),
         }
     }
 }

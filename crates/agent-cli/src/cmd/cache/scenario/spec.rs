@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agent::RequestSettings;
 use agent::prompt::Layer;
-use agent_core::RawJson;
+use agent_core::{RawJson, TerminalReason};
 use agent_testkit::Reply;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -101,6 +101,17 @@ pub(crate) struct TurnSpec {
     #[serde(default)]
     pub(crate) after_seconds: u64,
     pub(crate) steps: Vec<StepSpec>,
+    /// How it ends, where the model has not the last word.
+    #[serde(default)]
+    pub(crate) ends: Option<Ends>,
+}
+
+/// An end in the model's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ends {
+    /// No request could be sent; the turn's text holds these words.
+    BlockingLimit(String),
 }
 
 /// One answer of the model, or several alike.
@@ -182,6 +193,15 @@ impl ToolSpec {
 impl FragmentSpec {
     pub(crate) fn words(&self) -> String {
         with_filler(&self.text, &self.key, self.tokens)
+    }
+}
+
+impl Ends {
+    /// The reason and the words that the turn must end with.
+    pub(crate) fn expected(&self) -> (TerminalReason, &str) {
+        match self {
+            Self::BlockingLimit(words) => (TerminalReason::BlockingLimit, words),
+        }
     }
 }
 
