@@ -14,11 +14,15 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Access, Concurrency, IntoTool, OutputCap, Permit, Subject, Tool, ToolCx, ToolError, ToolTraits};
+use crate::{
+    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Subject, Tool, ToolCx, ToolError,
+    ToolTraits,
+};
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
 type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
 type Looking = Pin<Box<dyn Future<Output = Option<Subject>> + Send>>;
+type Compact = dyn Fn(&RawJson, &ToolOutput) -> Option<String> + Send + Sync;
 type Look = dyn Fn(&RawJson) -> Looking + Send + Sync;
 
 /// A tool with input type `I` and output type `O` (requirement T1).
@@ -31,6 +35,7 @@ pub struct ToolConfig<I, O> {
     traits: ToolTraits,
     execute: Box<Execute<I, O>>,
     subject: Option<Box<Look>>,
+    compact: Option<Box<Compact>>,
 }
 
 /// What a running function is given besides its input.
@@ -95,6 +100,7 @@ where
             traits: ToolTraits::of(access),
             execute: Box::new(move |call, input| Box::pin(execute(call, input))),
             subject: None,
+            compact: None,
         }
     }
 
@@ -150,13 +156,37 @@ where
         self
     }
 
+    /// Says what of an output is worth keeping; see [`Tool::compact`].
+    #[must_use]
+    pub fn compact(
+        mut self,
+        compact: impl Fn(&RawJson, &ToolOutput) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.compact = Some(Box::new(compact));
+        self
+    }
+
+    /// Lets the agent's cheap model shorten long outputs; see [`ToolTraits::summarise`].
+    #[must_use]
+    pub fn summarise(mut self) -> Self {
+        self.traits.summarise = true;
+        self
+    }
+
+    /// Says what happens to a call on which no rule speaks; see [`ToolTraits::permission`].
+    #[must_use]
+    pub fn permission(mut self, decision: PermissionDecision) -> Self {
+        self.traits.permission = Some(decision);
+        self
+    }
+
     /// The erased tool.
     pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
         let schema = input_schema::<I>(&self.name)?;
-        let Self { name, description, traits, execute, subject } = self;
+        let Self { name, description, traits, execute, subject, compact } = self;
         let takes = takes(&schema).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
         let card = ToolCard::new(name, description, &schema)?;
-        Ok(Arc::new(Typed { card, takes, traits, execute, subject, types: PhantomData }))
+        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, types: PhantomData }))
     }
 }
 
@@ -166,6 +196,7 @@ struct Typed<I, O> {
     traits: ToolTraits,
     execute: Box<Execute<I, O>>,
     subject: Option<Box<Look>>,
+    compact: Option<Box<Compact>>,
     types: PhantomData<fn(I) -> O>,
 }
 
@@ -188,6 +219,14 @@ where
             Some(subject) => subject(input).await,
             None => None,
         }
+    }
+
+    fn validate(&self, input: &RawJson) -> Result<(), ToolError> {
+        self.parse(input).map(drop)
+    }
+
+    fn compact(&self, input: &RawJson, output: &ToolOutput) -> Option<String> {
+        self.compact.as_ref().and_then(|compact| compact(input, output))
     }
 
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {

@@ -56,15 +56,16 @@ pub use agent_harness::{
     CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint, ExplainedMessage,
     ExplainedPart, ExplainedRequest, FailedTier, Finding, Harness, HarnessConfig, HarnessError, Jitter,
     MessageKind, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter,
-    RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd, Workspace,
+    RetryPolicy, RuleSink, RuleSinkError, Run, Session, SourceError, SystemClock, TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
-    Access, AskRequest, Call, Concurrency, DecidedBy, Json, Matter, OutputCap, Pattern, PatternError,
-    PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, Subject, Tool,
-    ToolConfig, ToolCx, ToolError, ToolSet, ToolSetBuilder, ToolSetError, ToolTraits,
+    Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
+    HookSpec, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
+    PermissionRule, Permissions, Permit, Proposal, Ruling, Subject, Tool, ToolConfig, ToolCx, ToolError,
+    ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits, before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 

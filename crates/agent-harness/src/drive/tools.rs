@@ -259,9 +259,11 @@ async fn ask(config: &HarnessConfig, cancel: &Cancel, checked: Checked) -> Asked
         answer = config.asker.ask(&request) => answer,
     };
     let words = match answer {
-        Ok(Answer::Allow) => return Asked::Cleared(Cleared { call, tool, input, permit: request.allow() }),
+        Ok(Answer::Allow | Answer::Always(_)) => {
+            return Asked::Cleared(Cleared { call, tool, input, permit: request.allow() });
+        }
         Ok(Answer::Deny(words)) => request.deny(words.as_deref()),
-        Ok(Answer::Nobody) => request.nobody_to_ask(),
+        Ok(Answer::Nobody | Answer::Edit(_)) => request.nobody_to_ask(),
         Err(error) => {
             tracing::warn!(%error, tool = request.tool(), "nobody could be asked for permission");
             request.nobody_to_ask()

@@ -24,7 +24,8 @@ use subject::Facts;
 /// 5. a rule that asks;
 /// 6. a part of the input that is only known when it runs, where rules for parts refuse or ask;
 /// 7. a rule that allows;
-/// 8. the mode.
+/// 8. the tool's own [`ToolTraits::permission`](crate::ToolTraits::permission);
+/// 9. the mode.
 ///
 /// So a project's rules cannot grant what managed ones forbid, and nothing that is remembered outranks a refusal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub enum DecidedBy {
     Rule(PermissionRule),
     /// The mode.
     Mode(PermissionMode),
+    /// The tool's own wish.
+    Tool,
     /// A hook, by its name.
     Hook(String),
     /// Rules for parts of the input cannot be held against a part that is only known when it runs.
@@ -120,7 +123,8 @@ impl Permissions {
             Some(written) => subject_of(tool, written).await,
             None => None,
         };
-        let matter = Matter { tool: name, access, subject: subject.as_ref(), before: before.as_ref() };
+        let own = tool.traits().permission;
+        let matter = Matter { tool: name, access, own, subject: subject.as_ref(), before: before.as_ref() };
         let ruling = self.rule_on(&matter, proposal.remembered, proposal.allowed_by);
         let exact = Exact { call, tool: name, input, access };
         match ruling.decision {
@@ -159,7 +163,13 @@ impl Permissions {
             .or_else(|| rules.strict(PermissionDecision::Ask, |_| true))
             .or_else(|| rules.unknown())
             .or_else(|| rules.allowed(|_| true))
+            .or_else(|| self.by_tool(matter.own?))
             .unwrap_or_else(|| self.by_mode(matter.access))
+    }
+
+    fn by_tool(&self, decision: PermissionDecision) -> Option<Ruling> {
+        let is_lifted = self.mode == PermissionMode::Bypass && decision != PermissionDecision::Deny;
+        (!is_lifted).then_some(Ruling { decision, by: DecidedBy::Tool, part: None })
     }
 
     fn by_mode(&self, access: Access) -> Ruling {
@@ -175,6 +185,8 @@ pub struct Matter<'a> {
     pub tool: &'a str,
     /// Its kind of effect.
     pub access: Access,
+    /// What the tool itself wants where no rule speaks.
+    pub own: Option<PermissionDecision>,
     /// What rules look at.
     pub subject: Option<&'a Subject>,
     /// The same of the input that the model wrote, when another took its place.
@@ -285,7 +297,7 @@ impl Ruling {
     pub(crate) fn is_firm(&self) -> bool {
         match &self.by {
             DecidedBy::Rule(rule) => rule.layer == Layer::Managed,
-            DecidedBy::Mode(_) | DecidedBy::Hook(_) | DecidedBy::Unknown => false,
+            DecidedBy::Mode(_) | DecidedBy::Tool | DecidedBy::Hook(_) | DecidedBy::Unknown => false,
         }
     }
 

@@ -3,7 +3,7 @@ use PermissionDecision::{Allow, Ask, Deny};
 use super::*;
 
 fn matter<'a>(tool: &'a str, access: Access, subject: &'a Subject) -> Matter<'a> {
-    Matter { tool, access, subject: Some(subject), before: None }
+    Matter { tool, access, own: None, subject: Some(subject), before: None }
 }
 
 fn rules(all: &[(PermissionDecision, &str)]) -> Vec<PermissionRule> {
@@ -57,6 +57,7 @@ fn what_decides_first() {
         let by = match ruling.by {
             DecidedBy::Rule(rule) => rule.layer.name().to_owned(),
             DecidedBy::Mode(_) => "mode".to_owned(),
+            DecidedBy::Tool => "tool".to_owned(),
             DecidedBy::Hook(name) => name,
             DecidedBy::Unknown => "unknown".to_owned(),
         };
@@ -228,8 +229,13 @@ fn what_is_refused_of_either_input_is_refused() {
     let check = |subject: &Subject, before: &Subject, expect: PermissionDecision| {
         let permissions =
             Permissions { mode: PermissionMode::Bypass, rules: rules(&[(Deny, "bash(git push --force*)")]) };
-        let matter =
-            Matter { tool: "bash", access: Access::Execute, subject: Some(subject), before: Some(before) };
+        let matter = Matter {
+            tool: "bash",
+            access: Access::Execute,
+            own: None,
+            subject: Some(subject),
+            before: Some(before),
+        };
         let ruling = permissions.rule_on(&matter, &[], Some("a hook"));
         if cfg!(feature = "shell") {
             assert_eq!(ruling.decision, expect, "{subject:?}");
