@@ -25,12 +25,15 @@ pub struct ToolSettings {
     pub rules: Vec<PermissionRule>,
     /// The hooks, in their order.
     pub hooks: Vec<HookSpec>,
+    /// Paths of workspaces whose own settings may grant permissions and run hooks. Whoever puts layers together goes by
+    /// those of the user and of the managed settings; a workspace cannot vouch for itself.
+    pub trust: Vec<String>,
 }
 
 /// A file of settings that cannot be read. Nothing of it holds: half of a policy is none.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the {layer} settings cannot be read: at `{path}`: {cause}. They are one JSON object: {{\"permissions\": {{\"mode\", \"allow\": [RULE], \"ask\": [RULE], \"deny\": [RULE]}}, \"hooks\": [{{\"on\", \"tools\", \"command\", \"timeout_ms\"}}]}}"
+    "the {layer} settings cannot be read: at `{path}`: {cause}. They are one JSON object: {{\"permissions\": {{\"mode\", \"allow\": [RULE], \"ask\": [RULE], \"deny\": [RULE]}}, \"hooks\": [{{\"on\", \"tools\", \"command\", \"timeout_ms\"}}], \"trust\": [PATH]}}"
 )]
 #[non_exhaustive]
 pub struct SettingsError {
@@ -47,6 +50,7 @@ pub struct SettingsError {
 struct File {
     permissions: Rules,
     hooks: Vec<HookSpec>,
+    trust: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -74,9 +78,12 @@ impl ToolSettings {
     /// When the text is not what settings are, which is better than a rule that was meant and does not hold.
     pub fn read(layer: Layer, text: &str) -> Result<Self, SettingsError> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let File { permissions, hooks } = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            SettingsError { layer, path: error.path().to_string(), cause: error.into_inner() }
-        })?;
+        let File { permissions, hooks, trust } =
+            serde_path_to_error::deserialize(&mut reader).map_err(|error| SettingsError {
+                layer,
+                path: error.path().to_string(),
+                cause: error.into_inner(),
+            })?;
         reader.end().map_err(|cause| SettingsError { layer, path: ".".to_owned(), cause })?;
         let Rules { mode, allow, ask, deny } = permissions;
         let rules = |decision, patterns: Vec<Pattern>| {
@@ -92,7 +99,7 @@ impl ToolSettings {
             Mode::AcceptEdits => PermissionMode::AcceptEdits,
             Mode::Bypass => PermissionMode::Bypass,
         });
-        Ok(Self { mode, rules, hooks })
+        Ok(Self { mode, rules, hooks, trust })
     }
 }
 
@@ -130,7 +137,7 @@ mod tests {
         );
         check(
             r#"{"permision":{}}"#,
-            "! at permision: unknown field `permision`, expected `permissions` or `hooks` at line 1 column 12",
+            "! at permision: unknown field `permision`, expected one of `permissions`, `hooks`, `trust` at line 1 column 12",
         );
         check("{} {}", "! at .: trailing characters at line 1 column 4");
     }

@@ -64,8 +64,8 @@ pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
     HookSpec, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
-    PermissionRule, Permissions, Permit, Proposal, Ruling, Subject, Tool, ToolConfig, ToolCx, ToolError,
-    ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits, before_tool,
+    PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx,
+    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits, before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
@@ -121,7 +121,7 @@ pub mod sandbox {
 /// The code in the README and the guides, compiled and run as doctests.
 #[cfg(all(doctest, feature = "http", feature = "builtins", feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
-#[doc = include_str!("../../../docs/guides/tools.md")]
+#[doc = include_str!("../../../docs/guides/write-a-tool.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]

@@ -86,7 +86,7 @@ pub struct Ruling {
     pub decision: PermissionDecision,
     /// What decided.
     pub by: DecidedBy,
-    /// The part of the input that decided, where it was one.
+    /// The part of the input that decided, where it was one: what a rule speaks of, or what no rule that allows covers.
     pub part: Option<String>,
 }
 
@@ -164,7 +164,12 @@ impl Permissions {
             .or_else(|| rules.unknown())
             .or_else(|| rules.allowed(|_| true))
             .or_else(|| self.by_tool(matter.own?))
-            .unwrap_or_else(|| self.by_mode(matter.access))
+            .unwrap_or_else(|| {
+                let ruling = self.by_mode(matter.access);
+                let part =
+                    if ruling.decision == PermissionDecision::Allow { None } else { rules.uncovered() };
+                Ruling { part, ..ruling }
+            })
     }
 
     fn by_tool(&self, decision: PermissionDecision) -> Option<Ruling> {
@@ -246,6 +251,14 @@ impl<'a> Rules<'a> {
             }
         };
         Some(Ruling { decision: PermissionDecision::Allow, by: DecidedBy::Rule((*rule).clone()), part: None })
+    }
+
+    /// The part of the input that rules for other parts of it do not allow.
+    fn uncovered(&self) -> Option<String> {
+        let allow = |rule: &&&PermissionRule| rule.decision == PermissionDecision::Allow;
+        let arguments: Vec<&str> =
+            self.rules.iter().filter(allow).filter_map(|rule| rule.pattern.argument()).collect();
+        if arguments.is_empty() { None } else { self.facts.as_ref()?.uncovered_by(&arguments) }
     }
 
     /// A part that is only known when it runs could be what a rule speaks of.
