@@ -122,23 +122,15 @@ impl Question {
 /// What can be answered beside yes and no, with what would be remembered.
 fn choices(patterns: &[Pattern], layers: &[Layer]) -> String {
     let mut text = String::new();
-    if let Some((first, more)) = layers.split_first() {
+    if !layers.is_empty() {
         let patterns: Vec<_> = patterns.iter().map(|pattern| on_one_line(&pattern.to_string())).collect();
-        let word = |layer: &Layer| match layer {
-            Layer::Session => "`a`".to_owned(),
-            other => format!("`a {other}`"),
-        };
-        let others: Vec<_> = more.iter().map(word).collect();
-        let others = if others.is_empty() {
-            String::new()
-        } else {
-            format!(" ({} keeps it in settings)", others.join(", "))
-        };
-        let first = match first {
-            Layer::Session => "`a` for this session".to_owned(),
-            other => format!("{} in settings", word(other)),
-        };
-        text.push_str(&format!("  always allow {}: {first}{others}\n", patterns.join(", ")));
+        let (session, files): (Vec<Layer>, Vec<Layer>) =
+            layers.iter().partition(|layer| **layer == Layer::Session);
+        let session = session.first().map(|_| "`a` for this session".to_owned());
+        let files: Vec<_> = files.iter().map(|layer| format!("`a {layer}`")).collect();
+        let files = (!files.is_empty()).then(|| format!("{} for good", files.join(" or ")));
+        let ways: Vec<_> = session.into_iter().chain(files).collect();
+        text.push_str(&format!("  always allow {}: {}\n", patterns.join(", "), ways.join("; ")));
     }
     text.push_str("  another input: `e`; any other words refuse, and are passed on\n");
     text
@@ -247,12 +239,23 @@ mod tests {
 
     #[test]
     fn what_can_be_answered_is_said() {
-        let patterns = ["bash(cargo test)".parse().unwrap(), "bash(git status)".parse().unwrap()];
+        let patterns = ["bash(cargo test)".parse().unwrap(), "bash(git\nstatus)".parse().unwrap()];
         let check = |layers: &[Layer]| choices(&patterns, layers);
-        insta::assert_snapshot!(check(&[Layer::Session, Layer::Local, Layer::Project, Layer::User]));
-        insta::assert_snapshot!(check(&[Layer::Session]));
-        insta::assert_snapshot!(check(&[Layer::User]));
-        insta::assert_snapshot!(check(&[]));
+        insta::assert_snapshot!(check(&[Layer::Session, Layer::Local, Layer::User]), @"
+          always allow bash(cargo test), bash(git↵status): `a` for this session; `a local` or `a user` for good
+          another input: `e`; any other words refuse, and are passed on
+        ");
+        insta::assert_snapshot!(check(&[Layer::Session]), @"
+          always allow bash(cargo test), bash(git↵status): `a` for this session
+          another input: `e`; any other words refuse, and are passed on
+        ");
+        insta::assert_snapshot!(check(&[Layer::User]), @"
+          always allow bash(cargo test), bash(git↵status): `a user` for good
+          another input: `e`; any other words refuse, and are passed on
+        ");
+        insta::assert_snapshot!(check(&[]), @"
+          another input: `e`; any other words refuse, and are passed on
+        ");
     }
 
     #[test]

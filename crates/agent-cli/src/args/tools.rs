@@ -29,8 +29,8 @@ pub(crate) struct RuleArgs {
 #[derive(Debug, Parser)]
 pub(crate) struct ManagedArgs {
     /// Settings that no other ones outrank; default the file that AGENT_MANAGED_SETTINGS names
-    #[arg(long = "managed-settings", value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    pub(crate) managed_settings: Option<PathBuf>,
 }
 
 #[derive(Debug, Parser)]

@@ -117,12 +117,32 @@ mod tests {
         let check = |text: &str, pattern: &str| {
             with_rules(text, &[&rule(pattern, Layer::User)]).unwrap().trim_end().to_owned()
         };
-        insta::assert_snapshot!(check("{}", "bash(git status)"));
-        insta::assert_snapshot!(check(
-            r#"{"trust": ["/a"], "permissions": {"deny": ["x"],"allow": ["bash"], "mode":"plan"}, "hooks": []}"#,
-            "grep"
-        ));
-        insta::assert_snapshot!(check(r#"{"permissions":{"allow":["bash"]}}"#, "bash"));
+        insta::assert_snapshot!(check("{}", "bash(git status)"), @r#"
+        {
+          "permissions": {
+            "allow": [
+              "bash(git status)"
+            ]
+          }
+        }
+        "#);
+        let written = r#"{"trust": ["/a"], "permissions": {"deny": ["x"],"allow": ["bash"], "mode":"plan"}, "hooks": []}"#;
+        insta::assert_snapshot!(check(written, "grep"), @r#"
+        {
+          "trust": ["/a"],
+          "permissions": {
+            "deny": ["x"],
+            "allow": [
+              "bash",
+              "grep"
+            ],
+            "mode": "plan"
+          },
+          "hooks": []
+        }
+        "#);
+        let known = check(r#"{"permissions":{"allow":["bash"]}}"#, "bash");
+        assert_eq!(known.matches("bash").count(), 1, "{known}");
     }
 
     #[test]

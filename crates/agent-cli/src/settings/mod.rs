@@ -103,7 +103,7 @@ impl RuleArgs {
             allow: &self.allow,
             ask: &self.ask_rule,
             deny: &self.deny,
-            managed: self.managed.file.as_deref(),
+            managed: self.managed.managed_settings.as_deref(),
         }
     }
 }
@@ -116,7 +116,7 @@ impl PermissionsCheckArgs {
             allow: &self.allow,
             ask: &self.ask,
             deny: &self.deny,
-            managed: self.managed.file.as_deref(),
+            managed: self.managed.managed_settings.as_deref(),
         }
     }
 }

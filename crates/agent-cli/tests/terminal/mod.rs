@@ -74,7 +74,7 @@ async fn what_is_remembered_for_good_goes_to_the_settings_of_a_layer() {
     let args = ["tools", "call", "bash", TOUCH];
     let first = talk(&home, &args, &["a project", "a user"]).await;
     assert_eq!(first.code, Some(0), "{}{}", first.asked, first.stdout);
-    assert!(first.asked.contains("always allow bash(touch ran): `a user` in settings"), "{}", first.asked);
+    assert!(first.asked.contains("always allow bash(touch ran): `a user` for good"), "{}", first.asked);
     assert!(first.asked.contains("it cannot be remembered there, only in: user"), "{}", first.asked);
     let kept = std::fs::read_to_string(home.config().join("settings.json")).unwrap();
     assert!(kept.contains(r#""bash(touch ran)""#), "{kept}");

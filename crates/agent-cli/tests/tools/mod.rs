@@ -8,10 +8,9 @@ async fn the_list_says_what_each_tool_does_and_may() {
     let output = home.agent(&["tools", "list"]).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     let line = |name: &str| output.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-    insta::assert_snapshot!(line("read_file"));
-    insta::assert_snapshot!(line("edit_file"));
-    insta::assert_snapshot!(line("bash "));
-    insta::assert_snapshot!(line("todo"));
+    insta::assert_snapshot!(line("read_file"), @"read_file     read      allow  Reads a text file of the workspace and shows its lines, each with its number and a tab before it.");
+    insta::assert_snapshot!(line("edit_file"), @"edit_file     edit      ask    Replaces exact pieces of text in a file and shows the change as a diff.");
+    insta::assert_snapshot!(line("todo"), @"todo          session   allow  Keeps the list of what is to be done, which you and the user can see at any time.");
     let listed = json_lines(&home.agent(&["tools", "list", "--json"]).await.stdout);
     assert_eq!(listed.len(), output.stdout.lines().count());
     assert_eq!(listed[0]["name"], "read_file");
@@ -58,7 +57,7 @@ async fn a_call_runs_as_a_models_would() {
         assert_eq!(exit, Some(code), "{name} {input}: {text}");
         assert!(text.contains(expect), "{name} {input}: {text}");
     };
-    check("read_file", r#"{"path":"notes.txt"}"#, &[], 0, "1\ttea\n2\trice\n").await;
+    check("read_file", r#"{"path":"notes.txt"}"#, &[], 0, "1\ttea\n     2\trice\n").await;
     check("read_file", r#"{"path":"note.txt"}"#, &[], 1, "notes.txt").await;
     check("read_file", r#"{"path":"../x"}"#, &[], 1, "..").await;
     // What a model is taught is what is printed here.
@@ -112,5 +111,5 @@ async fn a_denial_as_json() {
     let home = Home::new();
     let (code, text) = call(&home, "bash", r#"{"command":"ls"}"#, &["--json"]).await;
     assert_eq!(code, Some(1));
-    insta::assert_snapshot!(text.trim_end());
+    insta::assert_snapshot!(text.trim_end(), @r#"{"tool":"bash","outcome":"denied","is_error":true,"text":"`bash` was not run: it needs a person's permission and nobody can be asked in this session. Do not repeat the call; use tools that need none, or finish by telling the user which command to allow.","bytes":195}"#);
 }

@@ -97,10 +97,30 @@ fn bash(all: &[(PermissionDecision, &str)], text: &str) -> String {
     let subject = Subject::Command(text.into());
     let permissions = Permissions { rules: rules(all), ..Permissions::default() };
     let ruling = permissions.rule_on(&matter("bash", Access::Execute, &subject), &[], None);
-    match ruling.part {
+    // What no rule covers has a test of its own.
+    let by_mode = matches!(ruling.by, DecidedBy::Mode(_));
+    match ruling.part.filter(|_| !by_mode) {
         Some(part) => format!("{}: {part}", ruling.decision.name()),
         None => ruling.decision.name().to_owned(),
     }
+}
+
+#[test]
+#[cfg(feature = "shell")]
+fn where_the_mode_asks_the_part_is_named_that_no_rule_covers() {
+    let check = |some: &[(PermissionDecision, &str)], text: &str, expect: Option<&str>| {
+        let subject = Subject::Command(text.into());
+        let permissions = Permissions { rules: rules(some), ..Permissions::default() };
+        let ruling = permissions.rule_on(&matter("bash", Access::Execute, &subject), &[], None);
+        assert_eq!(ruling.part.as_deref(), expect, "{text}");
+    };
+    let test = [(Allow, "bash(cargo test:*)")];
+    check(&test, "cargo test && rm -rf x", Some("rm -rf x"));
+    check(&test, "cargo test $(curl a)", Some("curl a"));
+    check(&test, "cargo test", None);
+    // Without a rule for parts, no part of it is to blame.
+    check(&[], "cargo test", None);
+    check(&[(Allow, "grep")], "cargo test", None);
 }
 
 #[test]
