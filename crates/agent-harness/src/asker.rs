@@ -11,6 +11,8 @@ use async_trait::async_trait;
 #[async_trait]
 pub trait Asker: Debug + Send + Sync {
     /// The person's answer; an error counts as nobody being there, and surfaces in the log.
+    ///
+    /// An answer that cannot be used leaves the request open: it is put again, and [`AskRequest::asked_again`] says why.
     async fn ask(&self, request: &AskRequest) -> Result<Answer, AskerError>;
 }
 
@@ -21,9 +23,10 @@ pub enum Answer {
     /// Run it.
     Allow,
     /// Run it, and remember what [`AskRequest::remembers`] says: for [`Layer::Session`] in the session itself, for another
-    /// layer with the agent's [`RuleSink`].
+    /// layer with the agent's [`RuleSink`]. Where nothing can be remembered it runs this once, and a diagnostic says so.
     Always(Layer),
-    /// Run it with another input, which is checked as the model's own would be.
+    /// Run it with another input, which is checked as the model's own would be. One that does not fit the tool puts the
+    /// question again; one that a rule refuses is refused.
     Edit(RawJson),
     /// Do not; with the person's words, if they gave any.
     Deny(Option<String>),

@@ -28,6 +28,7 @@
 //! ```
 
 mod asker;
+mod breaker;
 mod cache;
 mod changes;
 mod clock;

@@ -69,12 +69,14 @@ pub struct Proposal<'a> {
     pub remembered: &'a [PermissionRule],
     /// The hook that allows it.
     pub allowed_by: Option<&'a str>,
+    /// The hook that wants a person to decide: what would be allowed is asked then, and what is refused stays refused.
+    pub asked_by: Option<&'a str>,
 }
 
 impl<'a> Proposal<'a> {
     /// A call as the model wrote it, in a session in which nothing is remembered.
     pub fn new(tool: &'a dyn Tool, call: &'a CallId, input: &'a RawJson) -> Self {
-        Self { tool, call, input, written: None, remembered: &[], allowed_by: None }
+        Self { tool, call, input, written: None, remembered: &[], allowed_by: None, asked_by: None }
     }
 }
 
@@ -125,7 +127,11 @@ impl Permissions {
         };
         let own = tool.traits().permission;
         let matter = Matter { tool: name, access, own, subject: subject.as_ref(), before: before.as_ref() };
-        let ruling = self.rule_on(&matter, proposal.remembered, proposal.allowed_by);
+        let mut ruling = self.rule_on(&matter, proposal.remembered, proposal.allowed_by);
+        if let Some(hook) = proposal.asked_by.filter(|_| ruling.decision == PermissionDecision::Allow) {
+            let by = DecidedBy::Hook(hook.to_owned());
+            ruling = Ruling { decision: PermissionDecision::Ask, by, part: None };
+        }
         let exact = Exact { call, tool: name, input, access };
         match ruling.decision {
             PermissionDecision::Allow => Verdict::Allow(Permit::new(exact, subject.as_ref())),
@@ -310,7 +316,9 @@ impl Ruling {
     pub(crate) fn is_firm(&self) -> bool {
         match &self.by {
             DecidedBy::Rule(rule) => rule.layer == Layer::Managed,
-            DecidedBy::Mode(_) | DecidedBy::Tool | DecidedBy::Hook(_) | DecidedBy::Unknown => false,
+            // A hook asks anew each time.
+            DecidedBy::Hook(_) => true,
+            DecidedBy::Mode(_) | DecidedBy::Tool | DecidedBy::Unknown => false,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct AskRequest {
     permit: Permit,
     subject: Option<Subject>,
     ruling: Ruling,
+    /// Why it is put again.
+    again: Option<String>,
 }
 
 /// A call as it would run.
@@ -109,7 +111,7 @@ impl Permit {
 
 impl AskRequest {
     pub(super) fn new(permit: Permit, subject: Option<Subject>, ruling: Ruling) -> Self {
-        Self { permit, subject, ruling }
+        Self { permit, subject, ruling, again: None }
     }
 
     /// The tool.
@@ -160,6 +162,17 @@ impl AskRequest {
         // A star says more than the person saw.
         let shown = arguments.into_iter().filter(|argument| !argument.contains('*'));
         shown.map(|argument| Pattern::with_argument(&self.permit.tool, argument)).collect()
+    }
+
+    /// The same question once more, because the answer could not be used: the words say why.
+    #[must_use]
+    pub fn again(self, why: impl Into<String>) -> Self {
+        Self { again: Some(why.into()), ..self }
+    }
+
+    /// Why the answer before could not be used; to be shown with the question that is put again.
+    pub fn asked_again(&self) -> Option<&str> {
+        self.again.as_deref()
     }
 
     /// The person allows it.
