@@ -50,6 +50,10 @@ impl Asker for TerminalAsker {
         let choices = choices(&patterns, &layers);
         let text =
             question(request.tool(), request.subject(), request.input().get(), request.reason(), &choices);
+        let text = match request.asked_again() {
+            Some(why) => format!("\nAsked again: {}\n{text}", plain(why)),
+            None => text,
+        };
         let asked = tokio::task::spawn_blocking(move || Question { text, layers }.put()).await;
         Ok(asked.map_err(|error| AskerError::from(io::Error::other(error)))??)
     }
@@ -67,7 +71,7 @@ impl Question {
                         None => return Ok(Answer::Nobody),
                     }
                 }
-                said => said,
+                said @ (Said::Answer(_) | Said::Mistaken(_)) => said,
             };
             match said {
                 Said::Answer(answer) => return Ok(answer),
@@ -253,9 +257,7 @@ mod tests {
           always allow bash(cargo test), bash(git↵status): `a user` for good
           another input: `e`; any other words refuse, and are passed on
         ");
-        insta::assert_snapshot!(check(&[]), @"
-          another input: `e`; any other words refuse, and are passed on
-        ");
+        assert!(!check(&[]).contains("always"), "nothing can be remembered");
     }
 
     #[test]

@@ -52,9 +52,10 @@ pub(crate) fn agent(args: &AgentArgs, key: Option<String>) -> Result<Agent, CliE
 pub(crate) fn keyless(args: &AgentArgs, store: Arc<dyn Store>) -> Result<Agent, CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
     let model = model(args, &data, Some(LOCAL_KEY.to_owned()))?;
-    let settings = settings::load(&args.cwd, &args.rules.given())?;
+    let mut settings = settings::load(&args.cwd, &args.rules.given())?;
     // Nothing is called, so no hook runs.
-    assembled(args, Settings { hooks: Vec::new(), ..settings }, model, store)
+    settings.hooks.clear();
+    assembled(args, settings, model, store)
 }
 
 fn assembled(
@@ -63,7 +64,7 @@ fn assembled(
     model: HttpModel,
     store: Arc<dyn Store>,
 ) -> Result<Agent, CliError> {
-    let Settings { permissions, hooks, keeper, .. } = settings;
+    let Settings { workspace, permissions, hooks, keeper, .. } = settings;
     let base = Base { model, workspace: &args.cwd, store, permissions, max_steps: args.max_steps };
     let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
     let builder = builder(base)?.retry(retry).clock(LocalClock).tell_date();
@@ -75,7 +76,7 @@ fn assembled(
         AskMode::Deny => builder.asker(NobodyToAsk),
         AskMode::Allow => builder.asker(AllowAll),
     };
-    let builder = with_hooks(builder.rule_sink(keeper), hooks)?;
+    let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace)?;
     Ok(builder.source(surroundings(args)).build()?)
 }
 
@@ -83,6 +84,7 @@ fn assembled(
 pub(crate) fn with_hooks(
     builder: AgentBuilder<WithModel>,
     hooks: Vec<HookSpec>,
+    _workspace: &Path,
 ) -> Result<AgentBuilder<WithModel>, CliError> {
     if let Some(hook) = hooks.first() {
         let words =

@@ -12,5 +12,5 @@ pub(crate) fn note(words: &str) -> io::Result<()> {
 
 /// What of a workspace's own settings does not hold.
 pub(crate) fn withheld(settings: &Settings) -> io::Result<()> {
-    settings.withheld.as_ref().map_or(Ok(()), |withheld| note(&withheld.to_string()))
+    settings.withheld().map_or(Ok(()), |words| note(&words))
 }

@@ -4,7 +4,6 @@ mod file;
 mod keep;
 mod object;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use agent::{
@@ -22,6 +21,8 @@ use crate::error::CliError;
 /// What the settings of a workspace and its user come to.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    /// The workspace, without links on its path.
+    pub(crate) workspace: PathBuf,
     /// The mode and the rules.
     pub(crate) permissions: Permissions,
     /// The hooks that may run, those of the highest layer first.
@@ -29,7 +30,7 @@ pub(crate) struct Settings {
     /// Where rules go that a person wants to be remembered.
     pub(crate) keeper: Keeper,
     /// What of the workspace's own settings does not hold.
-    pub(crate) withheld: Option<Withheld>,
+    withheld: Option<Withheld>,
 }
 
 /// What the command line says.
@@ -44,10 +45,9 @@ pub(crate) struct Given<'a> {
 
 /// What the files of a workspace would grant, had its user said that they trust it.
 #[derive(Debug)]
-pub(crate) struct Withheld {
-    workspace: PathBuf,
-    user_file: Option<PathBuf>,
+struct Withheld {
     what: Vec<String>,
+    user_file: Option<PathBuf>,
 }
 
 /// The settings of a project, shared by all who work on it.
@@ -91,8 +91,8 @@ pub(crate) fn load(workspace: &Path, given: &Given<'_>) -> Result<Settings, CliE
         hooks.extend(layer.hooks);
     }
     let keeper = Keeper::new(&workspace, user_file.as_deref(), is_trusted);
-    let withheld = (!what.is_empty()).then_some(Withheld { workspace, user_file, what });
-    Ok(Settings { permissions, hooks, keeper, withheld })
+    let withheld = (!what.is_empty()).then_some(Withheld { what, user_file });
+    Ok(Settings { workspace, permissions, hooks, keeper, withheld })
 }
 
 impl RuleArgs {
@@ -118,6 +118,22 @@ impl PermissionsCheckArgs {
             deny: &self.deny,
             managed: self.managed.managed_settings.as_deref(),
         }
+    }
+}
+
+impl Settings {
+    /// What of the workspace's own settings does not hold, in words for the person.
+    pub(crate) fn withheld(&self) -> Option<String> {
+        let Withheld { what, user_file } = self.withheld.as_ref()?;
+        let place = match user_file {
+            Some(file) => file.display().to_string(),
+            None => format!("{USER} in the folder that AGENT_CONFIG_DIR names"),
+        };
+        Some(format!(
+            "settings of this workspace grant what holds only where you trust it ({}). Read them first; to trust it, put \"trust\": [{:?}] into {place}",
+            what.join("; "),
+            self.workspace
+        ))
     }
 }
 
@@ -181,27 +197,6 @@ fn guards(workspace: &Path, user_file: Option<&Path>) -> impl Iterator<Item = Pe
     })
 }
 
-impl fmt::Display for Withheld {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = self.what.join("; ");
-        let workspace = self.workspace.display();
-        write!(f, "settings of this workspace grant what holds only where you trust it ({what}). ")?;
-        match &self.user_file {
-            Some(file) => {
-                write!(
-                    f,
-                    "Read them first; to trust it, put \"trust\": [\"{workspace}\"] into {}",
-                    file.display()
-                )
-            }
-            None => write!(
-                f,
-                "To trust it, set AGENT_CONFIG_DIR and put \"trust\": [\"{workspace}\"] into its {USER}"
-            ),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +238,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes the folder that is looked at")]
     fn settings_within_the_workspace_are_guarded() {
         let home = tempfile::tempdir().unwrap();
         let workspace = home.path().canonicalize().unwrap();

@@ -34,7 +34,7 @@ async fn talk(home: &Home, args: &[&str], answers: &[&str]) -> Talk {
         while !(asked[seen..].ends_with("[Y/n] ") || asked[seen..].ends_with("as it is): ")) {
             let mut bytes = vec![0; 4_096];
             let read = tokio::time::timeout(Duration::from_secs(30), stderr.read(&mut bytes)).await;
-            let read = read.expect("it asks").unwrap();
+            let read = read.unwrap_or_else(|_| panic!("it does not ask: {asked}")).unwrap();
             assert!(read > 0, "it ended without a question: {asked}");
             asked.push_str(&String::from_utf8_lossy(&bytes[..read]));
         }

@@ -57,19 +57,18 @@ pub(crate) async fn call(args: CallArgs) -> Result<ExitCode, CliError> {
         return Err(CliError::NoResult { reason: end.reason });
     };
     show(&args, &Shown::of(&args.name, outcome, bytes, &output))?;
-    Ok(match end.reason {
-        TerminalReason::Aborted => run::stopped(),
-        _ if output.is_error() => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    })
+    if end.reason == TerminalReason::Aborted {
+        return Ok(run::stopped());
+    }
+    Ok(if output.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// An agent whose model makes this one call.
 fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result<Agent, CliError> {
     let model = ScriptedModel::new(vec![Reply::tool(args.name.as_str(), args.input.as_str())]);
-    let Settings { permissions, hooks, keeper, .. } = settings;
+    let Settings { workspace, permissions, hooks, keeper, .. } = settings;
     let builder = Agent::builder().model(model).store(store).tools(on(&args.cwd)?).permissions(permissions);
-    let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks)?;
+    let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace)?;
     let builder = match assemble::is_on_terminal() {
         _ if args.yes => builder.asker(AllowAll),
         // Nothing else is called in this session, so that only what is kept in settings is worth remembering.
