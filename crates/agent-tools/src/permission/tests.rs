@@ -1,3 +1,5 @@
+//! The rules as rows: who decides, for which text, and what is remembered.
+
 use PermissionDecision::{Allow, Ask, Deny};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Shell texts as rows: which commands are seen in them, and what stays unknown.
+
 use std::collections::BTreeSet;
 use std::process::{Command as Process, Stdio};
 
