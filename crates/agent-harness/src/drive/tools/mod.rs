@@ -245,6 +245,9 @@ impl Desk<'_> {
     /// Finishes a call that does not run.
     async fn answer(&mut self, mut done: Done) -> Result<(), HarnessError> {
         self.count_refusal(&mut done);
+        if !self.site.config.tool_hooks.is_empty() {
+            self.flush().await?;
+        }
         let finished = finish(self.site, done).await?;
         self.record(finished);
         Ok(())
