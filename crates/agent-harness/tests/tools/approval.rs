@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{Layer, RawJson};
+use agent_core::{Entry, Layer, RawJson};
 use agent_harness::{Answer, Asker, AskerError, RuleSink, RuleSinkError};
 use agent_store::Store;
 use agent_testkit::Reply;
@@ -185,7 +185,7 @@ fn edited(answers: &[Answer], rules: &[PermissionRule]) -> String {
         });
         agent.say("go").await;
         let history = agent.history().await;
-        let agent_core::Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
+        let Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
         let call = step.pairs().next().unwrap().0;
         assert_eq!(call.input.as_str(), r#"{"what":"a"}"#, "the model's own call stays");
         let said = talk(&history);

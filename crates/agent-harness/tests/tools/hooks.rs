@@ -1,15 +1,15 @@
 //! Hooks before and behind a call: what they change, in which order, and that their failure is told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::{Layer, RawJson, Text, ToolOutput};
+use agent_core::{Entry, Layer, RawJson, TerminalReason, Text, ToolOutput};
+use agent_testkit::Reply;
 use agent_tools::{
     After, Before, HookCx, HookDecision, HookError, Pattern, PermissionMode, PermissionRule, ToolHook,
     before_tool,
 };
 use async_trait::async_trait;
-
-use agent_testkit::Reply;
 
 use super::{agent, diagnosed, results};
 use crate::support::{Effects, block, talk};
@@ -41,15 +41,11 @@ fn check(mode: PermissionMode, rules: &[PermissionRule], hooks: Hooks) -> String
         let (events, end) = agent.say("go").await;
         assert_eq!(end.text, "ok");
         let history = agent.history().await;
-        let agent_core::Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
+        let Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
         let call = step.pairs().next().unwrap().0;
         assert_eq!(call.input.as_str(), r#"{"what":"a"}"#, "the model's own call stays");
-        let result = talk(&history)
-            .lines()
-            .skip(1)
-            .take_while(|line| !line.starts_with("step: ") || line.starts_with("step: put"))
-            .collect::<Vec<_>>()
-            .join("\n");
+        let said = talk(&history);
+        let result = said.split_once("\nstep: ").unwrap().1.rsplit_once("\nstep: ").unwrap().0;
         format!("ran {:?}\n{result}\ntold {:?}", agent.effects.all(), diagnosed(&events))
     })
 }
@@ -60,12 +56,12 @@ fn a_hook_before_a_call_blocks_it_or_changes_its_input() {
     let one = |look| vec![put_hook("guard", look)];
     insta::assert_snapshot!(check(Bypass, &[], one(|_| Before::block("Ask the gardener."))), @"
     ran []
-    step: put -> `put` was not run: the hook `guard` blocks it. Ask the gardener.
+    put -> `put` was not run: the hook `guard` blocks it. Ask the gardener.
     told []
     ");
     insta::assert_snapshot!(check(Bypass, &[], one(|_| Before::with_input(raw(r#"{"what":"b"}"#)))), @r#"
     ran ["b"]
-    step: put -> put b
+    put -> put b
     <system-reminder>
     What ran is not what you wrote: the hook `guard` put this input in its place:
     {"what":"b"}
@@ -74,7 +70,7 @@ fn a_hook_before_a_call_blocks_it_or_changes_its_input() {
     "#);
     insta::assert_snapshot!(check(Bypass, &[], one(|_| Before::with_input(raw(r#"{"which":"b"}"#)))), @r#"
     ran []
-    step: put -> `put` was not run: the hook `guard` put another input in place of yours, and the tool does not take it (at `.`: missing field `what` at line 1 column 13). Do not repeat the call; tell the user that the hook must be mended.
+    put -> `put` was not run: the hook `guard` put another input in place of yours, and the tool does not take it (at `.`: missing field `what` at line 1 column 13). Do not repeat the call; tell the user that the hook must be mended.
     <system-reminder>
     What was to run is not what you wrote: the hook `guard` put this input in its place:
     {"which":"b"}
@@ -83,7 +79,7 @@ fn a_hook_before_a_call_blocks_it_or_changes_its_input() {
     "#);
     insta::assert_snapshot!(check(Bypass, &[], one(|_| panic!("the gate fell"))), @r#"
     ran []
-    step: put -> `put` was not run: the hook `guard` failed: it broke down (the gate fell), and without it no call of this tool runs. Do not repeat the call; go on without it, or tell the user that the hook must be mended.
+    put -> `put` was not run: the hook `guard` failed: it broke down (the gate fell), and without it no call of this tool runs. Do not repeat the call; go on without it, or tell the user that the hook must be mended.
     told ["tool_hooks: the hook `guard` failed: it broke down (the gate fell)"]
     "#);
     let both = vec![
@@ -95,7 +91,7 @@ fn a_hook_before_a_call_blocks_it_or_changes_its_input() {
     ];
     insta::assert_snapshot!(check(Bypass, &[], both), @r#"
     ran ["c"]
-    step: put -> put c
+    put -> put c
     <system-reminder>
     What ran is not what you wrote: the hook `first`, then the hook `second` put this input in its place:
     {"what":"c"}
@@ -111,7 +107,7 @@ fn a_hook_before_a_call_blocks_it_or_changes_its_input() {
     ];
     insta::assert_snapshot!(check(Bypass, &[], back), @r#"
     ran ["a"]
-    step: put -> put a
+    put -> put a
     told []
     "#);
 }
@@ -270,4 +266,66 @@ fn a_hook_behind_a_call_changes_what_the_model_reads() {
         "{}",
         words.len()
     );
+}
+
+/// Waits for ever before calls of `put` and behind calls of `look`.
+#[derive(Debug)]
+struct Busy(Effects);
+
+#[async_trait]
+impl ToolHook for Busy {
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    async fn before(&self, cx: &HookCx<'_>, _: &RawJson) -> Result<Before, HookError> {
+        if cx.tool == "put" {
+            self.0.add("waits");
+            return std::future::pending().await;
+        }
+        Ok(Before::default())
+    }
+
+    async fn after(&self, _: &HookCx<'_>, _: &RawJson, _: &ToolOutput) -> Result<After, HookError> {
+        self.0.add("waits");
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_a_hook() {
+    let check = |tool: &str, expect: &str| {
+        block(async {
+            let agent = agent(vec![Reply::tool(tool, r#"{"what":"a"}"#)], |config, effects| {
+                config.tool_hooks = vec![Arc::new(Busy(effects.clone()))];
+            });
+            let run = agent.session().send("go").await.unwrap();
+            let (cancel, effects) = (run.cancel(), agent.effects.clone());
+            let began = tokio::time::Instant::now();
+            let (end, ()) = tokio::join!(run.finish(), async move {
+                while effects.all().is_empty() {
+                    tokio::task::yield_now().await;
+                }
+                cancel.cancel();
+            });
+            assert_eq!(end.unwrap().reason, TerminalReason::Aborted);
+            assert!(began.elapsed() <= Duration::from_secs(5));
+            assert_eq!(agent.effects.all(), ["waits"], "nothing ran behind a hook that had not looked");
+            assert_eq!(talk(&agent.history().await).lines().nth(1).unwrap(), expect);
+        });
+    };
+    check("put", "step: put -> Not run: the user stopped the turn before this call ran.");
+    check("look", "step: look -> saw a");
+}
+
+#[test]
+fn an_agent_that_is_examined_calls_no_hook() {
+    block(async {
+        let seen = Effects::default();
+        let agent = agent(vec![Reply::text("ok")], |config, _| {
+            config.tool_hooks = vec![Arc::new(Behind(seen.clone(), Does::Fails))];
+        });
+        agent_harness::examine(agent.harness.config()).await;
+        assert_eq!(seen.all(), [""; 0]);
+    });
 }
