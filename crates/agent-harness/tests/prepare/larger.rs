@@ -103,7 +103,7 @@ async fn check_failing(answer: Reply, ask: AskPolicy, asked: usize, failure: &st
     assert_eq!((shrunk, calm), ("completed shrink_results", "level calm"), "{told:?}");
     let summed =
         came.history.entries().iter().any(|it| matches!(it, Entry::Boundary(Rewrite::Summary { .. })));
-    assert!(!summed && came.last.contains("bytes removed]"), "{failure}");
+    assert!(!summed && came.last.contains(" bytes removed; whole: blob:"), "{failure}");
 }
 
 #[tokio::test]

@@ -216,6 +216,23 @@ fn what_a_person_is_asked_to_remember() {
 }
 
 #[test]
+fn a_question_that_a_hook_or_managed_rule_puts_is_put_anew_each_time() {
+    let check = |by: DecidedBy, expect: usize| {
+        let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());
+        let exact = Exact { call: &call, tool: "t", input: &input, access: Access::Execute };
+        let ruling = Ruling { decision: Ask, by, part: None };
+        let request = AskRequest::new(Permit::new(exact, None), None, ruling).again("It does not fit.");
+        assert_eq!(request.remembers().len(), expect);
+        assert_eq!(request.asked_again(), Some("It does not fit."));
+    };
+    let ask = |layer| DecidedBy::Rule(PermissionRule::ask(Pattern::tool("t")).from_layer(layer));
+    check(DecidedBy::Hook("doubts".into()), 0);
+    check(ask(Layer::Managed), 0);
+    check(ask(Layer::User), 1);
+    check(DecidedBy::Tool, 1);
+}
+
+#[test]
 fn a_permit_covers_what_the_tool_declared() {
     use Access::{Edit, Execute, Network, Read, Session};
     let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());

@@ -1,7 +1,7 @@
 //! Whether a call can and may run, as far as no person is needed: preflight, hooks, input, permission.
 
 use agent_core::{ActionOutcome, Layer, ToolCall, ToolOutput};
-use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, Verdict, preflight};
+use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdict, preflight};
 
 use super::hooks::{self, Hooked};
 use super::{Admitted, Cleared, Done, Said, Site};
@@ -44,7 +44,7 @@ async fn judge(site: &Site<'_>, admitted: Admitted) -> Checked {
     if admitted.written().is_some()
         && let Err(misfit) = admitted.tool.validate(&admitted.input)
     {
-        return Checked::Answered(misplaced(admitted, &misfit.to_string()));
+        return Checked::Answered(misplaced(admitted, &misfit));
     }
     match decide(site, &admitted).await {
         Verdict::Allow(permit) => Checked::Cleared(Cleared { admitted, permit }),
@@ -87,9 +87,15 @@ fn remembered(site: &Site<'_>) -> Vec<PermissionRule> {
 }
 
 /// A hook gave an input that the tool does not take: the model cannot mend that.
-fn misplaced(admitted: Admitted, misfit: &str) -> Done {
+fn misplaced(admitted: Admitted, misfit: &ToolError) -> Done {
+    // What else the error says is for whoever wrote the input.
+    let why = if let ToolError::Input { path, cause, .. } = misfit {
+        format!("at `{path}`: {cause}")
+    } else {
+        misfit.to_string()
+    };
     let words = format!(
-        "`{}` was not run: {} put another input in place of yours, and the tool does not take it. {misfit} Do not repeat the call; tell the user that the hook must be mended.",
+        "`{}` was not run: {} put another input in place of yours, and the tool does not take it ({why}). Do not repeat the call; tell the user that the hook must be mended.",
         admitted.call.name,
         admitted.said.changed_by.join(", then "),
     );

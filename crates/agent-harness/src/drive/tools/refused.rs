@@ -2,7 +2,8 @@
 
 use agent_core::{ActionOutcome, Entry, ToolCall, ToolOutput, ToolResult};
 
-use super::{Desk, Done};
+use super::Done;
+use super::desk::Desk;
 
 impl Desk<'_> {
     /// Adds to the words of a refusal when the same call was refused twice before in this turn. What was refused is
