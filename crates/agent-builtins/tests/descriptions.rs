@@ -40,7 +40,7 @@ fn each_field_is_explained() {
 #[tokio::test]
 async fn order_access_and_subject() {
     let subject = |input: &str| RawJson::parse(input).unwrap();
-    let input = subject(r#"{"path":"p","command":"c","pattern":"g","content":"","edits":[]}"#);
+    let input = subject(r#"{"path":"p","command":"c","pattern":"g","job":"j","content":"","edits":[]}"#);
     let mut rows = Vec::new();
     for tool in tools() {
         let traits = tool.traits();
