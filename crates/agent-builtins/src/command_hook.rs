@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use crate::sandbox::capture::Printed;
 use crate::sandbox::shell::{Ended, Start, Streams};
-use crate::sandbox::{Captured, ExitReason, allowed_env};
+use crate::sandbox::{Captured, ExitReason, SandboxError, allowed_env};
 use crate::visible::visible;
 
 /// A hook of the settings (requirement T3): a shell command that runs in the workspace with the user's rights, outside of
@@ -98,7 +98,7 @@ impl CommandHook {
             errors: Some(errors.clone()),
         };
         let start = Start { command: &self.spec.command, cwd: &self.workspace, env: &self.env, wall: None };
-        let running = start.launch(streams).map_err(|error| error.to_string())?;
+        let running = start.launch(streams).map_err(unstarted)?;
         let ended = running.finish(Some(self.spec.timeout()), &Cancel::new()).await;
         let Ended { exit, .. } = ended.map_err(|error| error.to_string())?;
         let (out, errors) = (out.take(), words(&errors.take()));
@@ -143,6 +143,14 @@ impl ToolHook for CommandHook {
     ) -> Result<After, HookError> {
         self.ask(HookEvent::ToolError, cx, input, Some(output)).await.map(|(_, after)| after)
     }
+}
+
+/// The words of the sandbox are for a model whose own command it is.
+fn unstarted(error: SandboxError) -> String {
+    if let SandboxError::Start(cause) = &error {
+        return format!("its command could not be started: {cause}");
+    }
+    error.to_string()
 }
 
 /// An answer byte for byte; one that is not all there, or not text, is none.

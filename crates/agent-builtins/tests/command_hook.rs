@@ -1,11 +1,13 @@
 //! Hooks that are external commands, with real ones.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent_builtins::CommandHook;
 use agent_core::{CallId, RawJson, SessionId, ToolOutput};
 use agent_tools::{HookCx, HookEvent, HookSpec, Pattern, ToolHook as _};
+
+use tokio::time::Instant;
 
 use crate::support::{Bench, create_dir_all};
 
@@ -96,7 +98,10 @@ async fn how_a_hook_fails() {
     );
     let said = before(&nowhere).await;
     let name = "x".repeat(80);
-    assert!(said.starts_with(&format!("! the hook `{name}…` failed: it could not be started: ")), "{said}");
+    assert!(
+        said.starts_with(&format!("! the hook `{name}…` failed: its command could not be started: ")),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -52,6 +52,8 @@ impl Wall {
         if self.network {
             all.push("--share-net".into());
         }
+        // First, because a readable folder or the workspace may lie in one of them.
+        all.extend(PRIVATE.iter().map(OsString::from));
         for folder in &self.readable {
             all.extend(["--ro-bind".as_ref(), folder.as_os_str(), folder.as_os_str()].map(OsStr::to_owned));
         }
@@ -59,8 +61,7 @@ impl Wall {
         if self.network {
             all.extend(["--ro-bind-try", RESOLVER, RESOLVER].map(OsString::from));
         }
-        all.extend(PRIVATE.iter().map(OsString::from));
-        // Behind the private folders, because a workspace may lie in one of them.
+        // Last, because it may lie in a folder that can only be read.
         let workspace = self.workspace.as_os_str();
         all.extend(["--bind".as_ref(), workspace, workspace].map(OsStr::to_owned));
         all.extend(["--chdir".as_ref(), cwd.as_os_str(), "--".as_ref()].map(OsStr::to_owned));
@@ -132,8 +133,40 @@ mod tests {
             let all = wall.arguments(Path::new(cwd));
             all.iter().map(|one| one.to_str().unwrap()).collect::<Vec<_>>().join(" ").replace(" --", "\n--")
         };
-        insta::assert_snapshot!(check(&wall(false, &["/usr", "/etc"]), "/home/me/work/src"), @"");
-        insta::assert_snapshot!(check(&wall(true, &["/usr", "/home/me/.cargo"]), "/home/me/work"), @"");
+        insta::assert_snapshot!(check(&wall(false, &["/usr", "/etc"]), "/home/me/work/src"), @"
+        --die-with-parent
+        --new-session
+        --unshare-all
+        --cap-drop ALL
+        --ro-bind /usr /usr
+        --ro-bind /etc /etc
+        --proc /proc
+        --dev /dev
+        --tmpfs /tmp
+        --setenv HOME /tmp
+        --setenv TMPDIR /tmp
+        --bind /home/me/work /home/me/work
+        --chdir /home/me/work/src
+        -- bash
+        ");
+        insta::assert_snapshot!(check(&wall(true, &["/usr", "/home/me/.cargo"]), "/home/me/work"), @"
+        --die-with-parent
+        --new-session
+        --unshare-all
+        --cap-drop ALL
+        --share-net
+        --ro-bind /usr /usr
+        --ro-bind /home/me/.cargo /home/me/.cargo
+        --ro-bind-try /run/systemd/resolve /run/systemd/resolve
+        --proc /proc
+        --dev /dev
+        --tmpfs /tmp
+        --setenv HOME /tmp
+        --setenv TMPDIR /tmp
+        --bind /home/me/work /home/me/work
+        --chdir /home/me/work
+        -- bash
+        ");
     }
 
     #[test]
