@@ -135,6 +135,11 @@ async fn what_isolated_commands_cannot_do() {
     )
     .await;
     check("ps -e 2>/dev/null | grep -c agent-guardian", "0\n[exit code 1, ").await;
+    let stubborn = "setsid env -i bash -c 'trap \"\" TERM; sleep 7; touch S' & sleep 60";
+    let begun = run(&tools, "bash", json!({"command": stubborn, "background": true})).await;
+    let job = begun.split('`').nth(1).unwrap();
+    let killed = run(&tools, "bash_kill", json!({"job": job})).await;
+    assert!(killed.contains(" was stopped after "), "{killed}");
     check("trap '' TERM; (sleep 7; touch S) & sleep 60", "[timed_out: true; ").await;
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     assert!(!bench.exists("S"));

@@ -138,13 +138,13 @@ mod tests {
         --new-session
         --unshare-all
         --cap-drop ALL
-        --ro-bind /usr /usr
-        --ro-bind /etc /etc
         --proc /proc
         --dev /dev
         --tmpfs /tmp
         --setenv HOME /tmp
         --setenv TMPDIR /tmp
+        --ro-bind /usr /usr
+        --ro-bind /etc /etc
         --bind /home/me/work /home/me/work
         --chdir /home/me/work/src
         -- bash
@@ -155,14 +155,14 @@ mod tests {
         --unshare-all
         --cap-drop ALL
         --share-net
-        --ro-bind /usr /usr
-        --ro-bind /home/me/.cargo /home/me/.cargo
-        --ro-bind-try /run/systemd/resolve /run/systemd/resolve
         --proc /proc
         --dev /dev
         --tmpfs /tmp
         --setenv HOME /tmp
         --setenv TMPDIR /tmp
+        --ro-bind /usr /usr
+        --ro-bind /home/me/.cargo /home/me/.cargo
+        --ro-bind-try /run/systemd/resolve /run/systemd/resolve
         --bind /home/me/work /home/me/work
         --chdir /home/me/work
         -- bash
