@@ -265,3 +265,18 @@ async fn large_files_are_not_worked_on_by_async_threads() {
     let whole = json!({"path": "f", "content": ""});
     computes_elsewhere(&memory, "write_file", whole, "ERROR: You have seen only parts of `f`").await;
 }
+
+#[tokio::test]
+async fn a_sandbox_without_background_jobs_says_so() {
+    let memory = Memory::new([], 0);
+    let check = async |tool: &str, input: Value| {
+        let said = memory.run(tool, input).await;
+        assert!(
+            said.starts_with("ERROR: Commands cannot run in the background here; nothing ran."),
+            "{said}"
+        );
+    };
+    check("bash", json!({"command": "make", "background": true})).await;
+    check("bash_output", json!({"job": "job-1"})).await;
+    check("bash_kill", json!({"job": "job-1"})).await;
+}

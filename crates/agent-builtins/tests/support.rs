@@ -10,8 +10,8 @@ use serde_json::Value;
 
 /// A workspace, the tools on it and the session they share.
 pub(crate) struct Bench {
-    // Held for its drop, which removes the folder.
-    _dir: tempfile::TempDir,
+    /// Held for its drop, which removes the folder.
+    dir: tempfile::TempDir,
     base: PathBuf,
     pub(crate) sandbox: LocalSandbox,
     tools: Vec<Arc<dyn Tool>>,
@@ -29,7 +29,7 @@ impl Bench {
         std::fs::create_dir(base.join("ws")).unwrap();
         let sandbox = LocalSandbox::open(&base.join("ws")).unwrap().env(env);
         let cx = ToolCx::for_test("session", "call").unwrap();
-        Self { _dir: dir, base, tools: all(Arc::new(sandbox.clone())), sandbox, cx }
+        Self { dir, base, tools: all(Arc::new(sandbox.clone())), sandbox, cx }
     }
 
     /// The workspace.
@@ -83,6 +83,11 @@ impl Bench {
     /// The output itself.
     pub(crate) async fn output(&self, name: &str, input: &Value) -> Result<ToolOutput, ToolError> {
         output(&self.tools, &self.cx, name, input).await
+    }
+
+    /// Drops the sandbox and the tools on it. What is returned keeps the workspace.
+    pub(crate) fn without_sandbox(self) -> tempfile::TempDir {
+        self.dir
     }
 
     /// Permission for an effect on the sandbox itself, as this tool would get it.

@@ -70,7 +70,7 @@ pub use agent_tools::{
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
-pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use agent_builtins::{CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, allowed_env};
 #[cfg(feature = "http")]
 pub use agent_providers::{
     ApiKey, Auth, Catalog, CatalogError, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport,
@@ -106,7 +106,9 @@ pub mod prepare {
 /// The built-in tools (feature `builtins`).
 #[cfg(feature = "builtins")]
 pub mod builtins {
-    pub use agent_builtins::{all, bash, complete, edit_file, glob, grep, read_file, todo, write_file};
+    pub use agent_builtins::{
+        all, bash, bash_kill, bash_output, complete, edit_file, glob, grep, read_file, todo, write_file,
+    };
 }
 
 /// What an author of a [`Sandbox`] works with (feature `builtins`).
@@ -114,7 +116,7 @@ pub mod builtins {
 pub mod sandbox {
     pub use agent_builtins::{
         Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine,
-        Glob, Role, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
+        Glob, JobCommand, JobOutput, JobState, Role, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
     };
 }
 
