@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Agent, AgentBuilder, AllowAll, ApiKey, HookSpec, HttpConfig, HttpModel, LocalSandbox, NobodyToAsk,
-    Permissions, RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, WithModel, Workspace,
-    is_loopback, step_count, tool_called,
+    Agent, AgentBuilder, AllowAll, ApiKey, CommandHook, HookSpec, HttpConfig, HttpModel, LocalSandbox,
+    NobodyToAsk, Permissions, RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, WithModel,
+    Workspace, is_loopback, step_count, tool_called,
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
@@ -76,7 +76,7 @@ fn assembled(
         AskMode::Deny => builder.asker(NobodyToAsk),
         AskMode::Allow => builder.asker(AllowAll),
     };
-    let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace)?;
+    let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace);
     Ok(builder.source(surroundings(args)).build()?)
 }
 
@@ -84,14 +84,10 @@ fn assembled(
 pub(crate) fn with_hooks(
     builder: AgentBuilder<WithModel>,
     hooks: Vec<HookSpec>,
-    _workspace: &Path,
-) -> Result<AgentBuilder<WithModel>, CliError> {
-    if let Some(hook) = hooks.first() {
-        let words =
-            format!("hooks of settings are not run yet; the first of {} is {:?}", hooks.len(), hook.command);
-        tell::note(&words)?;
-    }
-    Ok(builder)
+    workspace: &Path,
+) -> AgentBuilder<WithModel> {
+    let command = |spec| CommandHook::new(spec, workspace).env(env::vars());
+    hooks.into_iter().map(command).fold(builder, AgentBuilder::tool_hook)
 }
 
 /// What else a session that begins is told: rule files, and the state of the repository.

@@ -145,3 +145,25 @@ async fn a_run_goes_by_settings_and_flags() {
     check(r#"{"permissions":{"mode":"bypass"}}"#, &[], true).await;
     check(r#"{"permissions":{"mode":"bypass"}}"#, &["--permission-mode", "default"], false).await;
 }
+
+#[tokio::test]
+async fn hooks_of_settings_run_around_every_call() {
+    let check = async |hook: &str, code: i32, expect: &str| {
+        let home = Home::new();
+        Files(&home).write("user", &format!(r#"{{"hooks":[{hook}]}}"#));
+        let input = r#"{"command":"echo tea"}"#;
+        let output = home.agent(&["tools", "call", "bash", input, "--yes"]).await;
+        assert_eq!(output.code, Some(code), "{hook}: {}{}", output.stdout, output.stderr);
+        assert!(output.stdout.contains(expect), "{hook}: {}", output.stdout);
+    };
+    let block = r#"{"on":"pre_tool","tools":"bash","command":"grep -q tea && { echo 'No tea today.' >&2; exit 2; }"}"#;
+    check(block, 1, "No tea today.").await;
+    let other = r#"{"on":"pre_tool","tools":"grep","command":"exit 2"}"#;
+    check(other, 0, "tea\n[exit code 0").await;
+    let rewrite = r#"{"on":"pre_tool","command":"echo '{\"updated_input\":{\"command\":\"echo rice\"}}'"}"#;
+    check(rewrite, 0, "rice\n[exit code 0").await;
+    let replace = r#"{"on":"post_tool","command":"echo '{\"output\":\"Cups.\"}'"}"#;
+    check(replace, 0, "Cups.").await;
+    let broken = r#"{"on":"pre_tool","command":"exit 7"}"#;
+    check(broken, 1, "exit code 7").await;
+}

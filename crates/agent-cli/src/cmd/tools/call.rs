@@ -68,7 +68,7 @@ fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result
     let model = ScriptedModel::new(vec![Reply::tool(args.name.as_str(), args.input.as_str())]);
     let Settings { workspace, permissions, hooks, keeper, .. } = settings;
     let builder = Agent::builder().model(model).store(store).tools(on(&args.cwd)?).permissions(permissions);
-    let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace)?;
+    let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace);
     let builder = match assemble::is_on_terminal() {
         _ if args.yes => builder.asker(AllowAll),
         // Nothing else is called in this session, so that only what is kept in settings is worth remembering.
