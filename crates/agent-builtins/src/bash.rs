@@ -3,30 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{RawJson, ToolOutput};
-use agent_tools::Call;
-use agent_tools::{Access, Tool, ToolConfig, ToolError};
+use agent_core::ToolOutput;
+use agent_tools::{Access, Call, Subject, Tool, ToolConfig, ToolError};
 
 use crate::built;
-use crate::sandbox::{Captured, CommandOutput, ExitReason, Sandbox, ShellCommand};
+use crate::sandbox::{Captured, CommandOutput, ExitReason, JobCommand, Sandbox, ShellCommand};
 use crate::visible::visible;
 
-/// Runs a command in the workspace; whatever ends it, nothing of it runs on (requirements T4, T8).
+/// Runs a command in the workspace; whatever ends it, nothing of it runs on (requirements T4, T8). One that is asked to run
+/// in the background goes on until [`crate::bash_kill`] or the end of the sandbox.
 pub fn bash(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
     let run = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move { run(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("bash", DESCRIPTION.trim_end(), Access::Execute, run);
-    built(config.subject(|input: &RawJson| input.to::<Input>().ok().map(|input| input.command)))
+    built(config.subject(|input| Subject::Command(input.command)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Input {
     /// The command, as bash reads it.
     command: String,
-    /// How long it may take in milliseconds, at most 600000. Default 120000.
+    /// How long it may take in milliseconds, at most 600000. Default 120000; in the background no limit.
     timeout_ms: Option<u64>,
+    /// Whether it runs on behind this call, as a job. Default false.
+    background: Option<bool>,
     /// The directory to run in. Default: the root of the workspace.
     cwd: Option<String>,
 }
@@ -40,8 +42,17 @@ async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<ToolOut
             "The command holds a NUL character, which no command can; nothing ran. Write it as an escape, for example `printf '\\0'`.",
         ));
     }
-    let timeout = input.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
-    let command = ShellCommand { command: input.command, cwd: input.cwd.unwrap_or_default(), timeout };
+    let (timeout, cwd) = (input.timeout_ms.map(Duration::from_millis), input.cwd.unwrap_or_default());
+    if input.background == Some(true) {
+        let session = call.cx.session.clone();
+        let command = JobCommand { session, command: input.command, cwd, timeout };
+        let job = sandbox.start_job(&call.permit, command).await?;
+        return Ok(ToolOutput::text(format!(
+            "Started as background job `{job}`. Read what it prints with bash_output, and end it with bash_kill when it is no longer needed."
+        )));
+    }
+    let timeout = timeout.unwrap_or(TIMEOUT);
+    let command = ShellCommand { command: input.command, cwd, timeout };
     let ran = sandbox.run(&call.permit, command, &call.cx.cancel).await?;
     let words = report(&ran, timeout);
     Ok(match ran.exit {
@@ -53,10 +64,7 @@ async fn run(sandbox: &dyn Sandbox, call: &Call, input: Input) -> Result<ToolOut
 
 /// Output first, then how it ended, so that a cut in the middle keeps both ends.
 fn report(ran: &CommandOutput, timeout: Duration) -> String {
-    let (mut text, notes) = shown(&ran.printed);
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
+    let (text, notes) = shown(&ran.printed);
     let took = format!("{:.1} s", ran.took.as_secs_f64());
     let end = match ran.exit {
         ExitReason::Code(code) => format!("exit code {code}, {took}"),
@@ -71,19 +79,34 @@ fn report(ran: &CommandOutput, timeout: Duration) -> String {
     };
     let mut foot = vec![end];
     foot.extend(notes);
-    if !ran.stopped.is_empty() {
-        foot.push(format!(
+    foot.extend(left_behind(&ran.stopped, &ran.unstopped));
+    with_foot(text, &foot)
+}
+
+/// What a command left running, in words.
+pub(crate) fn left_behind(stopped: &[String], unstopped: &[String]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !stopped.is_empty() {
+        notes.push(format!(
             "{} processes it left running were stopped: {}; nothing runs on between calls",
-            ran.stopped.len(),
-            named(&ran.stopped)
+            stopped.len(),
+            named(stopped)
         ));
     }
-    if !ran.unstopped.is_empty() {
-        foot.push(format!(
+    if !unstopped.is_empty() {
+        notes.push(format!(
             "{} processes of it could not be stopped and still run: {}",
-            ran.unstopped.len(),
-            named(&ran.unstopped)
+            unstopped.len(),
+            named(unstopped)
         ));
+    }
+    notes
+}
+
+/// Output with what is to be said of it on a line of its own behind it.
+pub(crate) fn with_foot(mut text: String, foot: &[String]) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
     }
     format!("{text}[{}]", foot.join("; "))
 }
@@ -95,20 +118,25 @@ fn named(lines: &[String]) -> String {
 }
 
 fn shown(output: &Captured) -> (String, Vec<String>) {
-    let (head, tail) = output.pieces();
-    let head = visible(&head);
-    let (mut text, mut replaced) = (head.text, head.replaced);
-    let mut notes = Vec::new();
-    if let Some(tail) = tail {
-        let tail = visible(&tail);
-        replaced += tail.replaced;
-        text.push_str(&format!("\n[… {} bytes left out …]\n{}", output.dropped(), tail.text));
-        notes.push(format!("it printed {} bytes, of which the middle was dropped; redirect into a file and look at parts of it to see all", output.total()));
-    }
-    if replaced > 0 {
-        notes.push(format!("{replaced} stretches of bytes were not UTF-8 and are shown as \u{fffd}"));
+    let (head, dropped, tail) = output.since(0);
+    let (text, mut notes) = text_of(&head, dropped, &tail);
+    if dropped > 0 {
+        let note = format!(
+            "it printed {} bytes, of which the middle was dropped; redirect into a file and look at parts of it to see all",
+            output.total()
+        );
+        notes.insert(0, note);
     }
     (text, notes)
+}
+
+/// Output around bytes that were dropped, and what is to be said of it.
+pub(crate) fn text_of(head: &[u8], dropped: u64, tail: &[u8]) -> (String, Vec<String>) {
+    let (head, tail) = (visible(head), visible(tail));
+    let gap = if dropped > 0 { format!("\n[… {dropped} bytes left out …]\n") } else { String::new() };
+    let replaced = head.replaced + tail.replaced;
+    let odd = || format!("{replaced} stretches of bytes were not UTF-8 and are shown as \u{fffd}");
+    (format!("{}{gap}{}", head.text, tail.text), (replaced > 0).then(odd).into_iter().collect())
 }
 
 const DESCRIPTION: &str = include_str!("../prompt/bash.md");

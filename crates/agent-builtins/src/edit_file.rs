@@ -13,16 +13,17 @@ use crate::replace::{Draft, Edit};
 use crate::sandbox::{Expect, FileBytes, FileWrite, Fingerprint, Sandbox};
 use crate::stamp::{self, Known};
 use crate::text::TextFile;
-use crate::{built, near, path_of};
+use crate::{built, near, path_subject};
 
 /// Changes text in place; only text that was seen and did not change (requirements T8, T10).
 pub fn edit_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let place = Arc::clone(&sandbox);
     let edit = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move { edit(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("edit_file", DESCRIPTION.trim_end(), Access::Edit, edit);
-    built(config.subject(path_of))
+    built(config.subject_later(move |input: Input| path_subject(Arc::clone(&place), input.path)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -3,23 +3,27 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use agent_core::RawJson;
 use agent_tools::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
-use crate::built;
 use crate::gaps::Gaps;
 use crate::near::HINT_ENTRIES;
 use crate::sandbox::{Glob, Sandbox, Skip, Walk, Walked};
+use crate::{built, path_subject};
 
 /// Lists files that fit a pattern, newest first (requirement T8).
 pub fn glob(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let place = Arc::clone(&sandbox);
     let find = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move { find(&*sandbox, &call, &input).await }
     };
     let config = ToolConfig::new("glob", DESCRIPTION.trim_end(), Access::Read, find);
-    built(config.subject(|input: &RawJson| input.to::<Input>().ok().map(|input| input.pattern)))
+    built(
+        config.subject_later(move |input: Input| {
+            path_subject(Arc::clone(&place), input.path.unwrap_or_default())
+        }),
+    )
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -3,23 +3,28 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use agent_core::{RawJson, floor_boundary};
+use agent_core::floor_boundary;
 use agent_tools::Call;
 use agent_tools::{Access, Tool, ToolConfig, ToolError};
 
-use crate::built;
 use crate::gaps::Gaps;
 use crate::near::HINT_ENTRIES;
 use crate::sandbox::{Found, FoundLine, Glob, Role, Sandbox, Search, Skip, Walk, Walked};
+use crate::{built, path_subject};
 
 /// Searches with ripgrep's libraries, in the order of paths (requirement T8).
 pub fn grep(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let place = Arc::clone(&sandbox);
     let search = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move { search(&*sandbox, &call, &input).await }
     };
     let config = ToolConfig::new("grep", DESCRIPTION.trim_end(), Access::Read, search);
-    built(config.subject(|input: &RawJson| input.to::<Input>().ok().map(|input| input.pattern)))
+    built(
+        config.subject_later(move |input: Input| {
+            path_subject(Arc::clone(&place), input.path.unwrap_or_default())
+        }),
+    )
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

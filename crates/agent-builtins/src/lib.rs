@@ -5,9 +5,10 @@
 //! records it speaks in are all here. The tools need a tokio runtime: what computes for long runs on threads that may
 //! block.
 //!
-//! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `todo` and
-//! `complete` ([`all`] of them, one file each), the [`Sandbox`] they act through and the one for the user's own
-//! machine, [`LocalSandbox`].
+//! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `bash_output`,
+//! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), the [`Sandbox`] they act through and two of them:
+//! [`LocalSandbox`] for the user's own machine, and [`IsolatedSandbox`], whose commands are walled in. It also runs hooks
+//! that are external commands: [`CommandHook`].
 //!
 //! **It never knows** the loop: who calls a tool, who gives permission, where an output goes.
 //!
@@ -18,15 +19,18 @@
 //!
 //! let workspace = tempfile::tempdir()?;
 //! let sandbox = Arc::new(LocalSandbox::open(workspace.path())?);
-//! let tools = ToolSet::builder().extend(all(sandbox)).without("bash").freeze()?;
-//! assert_eq!(tools.names(), "read_file, write_file, edit_file, glob, grep, todo, complete");
+//! let tools = ToolSet::builder().extend(all(sandbox)).without("grep").freeze()?;
+//! assert_eq!(tools.names(), "read_file, write_file, edit_file, glob, bash, bash_output, bash_kill, todo, complete");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod sandbox;
 
 mod bash;
+mod bash_kill;
+mod bash_output;
 mod blocking;
+mod command_hook;
 mod complete;
 mod edit_file;
 mod gaps;
@@ -44,13 +48,15 @@ mod write_file;
 
 use std::sync::Arc;
 
-use agent_core::RawJson;
 use agent_tools::IntoOutput;
-use agent_tools::{Tool, ToolConfig};
+use agent_tools::{Subject, Tool, ToolConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 pub use bash::bash;
+pub use bash_kill::bash_kill;
+pub use bash_output::bash_output;
+pub use command_hook::CommandHook;
 pub use complete::complete;
 pub use edit_file::edit_file;
 pub use glob::glob;
@@ -58,8 +64,8 @@ pub use grep::grep;
 pub use read_file::read_file;
 pub use sandbox::{
     Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,
-    LocalSandbox, Role, Sandbox, SandboxError, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
-    allowed_env,
+    IsolatedSandbox, JobCommand, JobOutput, JobState, LocalSandbox, Role, Sandbox, SandboxError, Search,
+    ShellCommand, Skip, Walk, Walked, WalkedFile, allowed_env,
 };
 pub use todo::todo;
 pub use write_file::write_file;
@@ -72,7 +78,9 @@ pub fn all(sandbox: Arc<dyn Sandbox>) -> Vec<Arc<dyn Tool>> {
         edit_file(Arc::clone(&sandbox)),
         glob(Arc::clone(&sandbox)),
         grep(Arc::clone(&sandbox)),
-        bash(sandbox),
+        bash(Arc::clone(&sandbox)),
+        bash_output(Arc::clone(&sandbox)),
+        bash_kill(sandbox),
         todo(),
         complete(),
     ]
@@ -87,11 +95,9 @@ where
     config.build().unwrap_or_else(|error| unreachable!("a built-in tool has a card: {error}"))
 }
 
-/// The field `path` of an input: what a person must see to decide about a file tool.
-fn path_of(input: &RawJson) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        path: String,
-    }
-    input.to::<Named>().ok().map(|named| named.path)
+/// The file or directory that a tool is about: as it was named, and where that leads.
+async fn path_subject(sandbox: Arc<dyn Sandbox>, given: String) -> Subject {
+    // What cannot be found is not allowed by a rule for paths, and the tool itself says what is wrong with it.
+    let real = sandbox.real_path(&given).await.ok();
+    Subject::Path { given, real }
 }

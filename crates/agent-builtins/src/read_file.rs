@@ -14,6 +14,7 @@ use crate::{built, near, stamp};
 
 /// Reads text with numbered lines and stamps what was shown (requirements T8, T10).
 pub fn read_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let place = Arc::clone(&sandbox);
     let read = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move {
@@ -26,7 +27,11 @@ pub fn read_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
     };
     let config = ToolConfig::new("read_file", DESCRIPTION.trim_end(), Access::Read, read);
     // Above what a page can have, so that the cap never cuts a page whose lines were stamped as seen.
-    built(config.cap(OutputCap { lines: 2_100, bytes: 64_000, line_chars: 2_200 }).subject(crate::path_of))
+    built(
+        config
+            .cap(OutputCap { lines: 2_100, bytes: 64_000, line_chars: 2_200 })
+            .subject_later(move |input: Input| crate::path_subject(Arc::clone(&place), input.path)),
+    )
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -10,16 +10,17 @@ use crate::blocking::blocking;
 use crate::sandbox::{Expect, FileBytes, FileWrite, Fingerprint, Sandbox, SandboxError};
 use crate::stamp::{self, Known};
 use crate::text::{TextFile, count_lines};
-use crate::{built, path_of};
+use crate::{built, path_subject};
 
 /// Writes a whole file; an existing one only when it was seen whole and did not change (requirements T8, T10).
 pub fn write_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let place = Arc::clone(&sandbox);
     let write = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move { write(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("write_file", DESCRIPTION.trim_end(), Access::Edit, write);
-    built(config.subject(path_of))
+    built(config.subject_later(move |input: Input| path_subject(Arc::clone(&place), input.path)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

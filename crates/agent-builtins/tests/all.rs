@@ -8,6 +8,7 @@
 )]
 
 mod bash;
+mod command_hook;
 mod complete;
 mod descriptions;
 mod edit_file;
@@ -16,6 +17,8 @@ mod glob;
 mod grep;
 mod guardian;
 mod ignores;
+mod isolated;
+mod jobs;
 mod memory;
 mod read_file;
 mod sandbox;

@@ -70,7 +70,7 @@ async fn the_environment_is_an_allow_list() {
 }
 
 /// Commands that would touch `S` four seconds after they began, unless every process of theirs is ended.
-const STUBBORN: [&str; 8] = [
+pub(crate) const STUBBORN: [&str; 8] = [
     "(sleep 4; touch S) & sleep 60",
     "trap '' TERM; (trap '' TERM; sleep 4; touch S); sleep 60",
     "setsid bash -c 'sleep 4; touch S' & sleep 60",

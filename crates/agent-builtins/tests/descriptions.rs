@@ -37,23 +37,26 @@ fn each_field_is_explained() {
     }
 }
 
-#[test]
-fn order_access_and_subject() {
+#[tokio::test]
+async fn order_access_and_subject() {
     let subject = |input: &str| RawJson::parse(input).unwrap();
-    let input = subject(r#"{"path":"p","command":"c","pattern":"g","content":"","edits":[]}"#);
-    let row = |tool: &Arc<dyn Tool>| {
+    let input = subject(r#"{"path":"p","command":"c","pattern":"g","job":"j","content":"","edits":[]}"#);
+    let mut rows = Vec::new();
+    for tool in tools() {
         let traits = tool.traits();
         assert_eq!(traits.concurrency == Concurrency::Parallel, traits.access == Access::Read);
-        format!("{} {:?} {:?}", tool.card().name(), traits.access, tool.subject(&input))
-    };
-    let rows: Vec<String> = tools().iter().map(row).collect();
+        let subject = tool.subject(&input).await;
+        rows.push(format!("{} {:?} {subject:?}", tool.card().name(), traits.access));
+    }
     insta::assert_snapshot!(rows.join("\n"), @r#"
-    read_file Read Some("p")
-    write_file Edit Some("p")
-    edit_file Edit Some("p")
-    glob Read Some("g")
-    grep Read Some("g")
-    bash Execute Some("c")
+    read_file Read Some(Path { given: "p", real: Some("p") })
+    write_file Edit Some(Path { given: "p", real: Some("p") })
+    edit_file Edit Some(Path { given: "p", real: Some("p") })
+    glob Read Some(Path { given: "p", real: Some("p") })
+    grep Read Some(Path { given: "p", real: Some("p") })
+    bash Execute Some(Command("c"))
+    bash_output Read Some(Text("j"))
+    bash_kill Session Some(Text("j"))
     todo Session None
     complete Session None
     "#);

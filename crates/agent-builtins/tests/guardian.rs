@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use agent_builtins::{LocalSandbox, Sandbox as _, ShellCommand};
-use agent_core::Cancel;
+use agent_builtins::{JobCommand, LocalSandbox, Sandbox as _, ShellCommand};
+use agent_core::{Cancel, SessionId};
 use serde_json::json;
 
 use crate::support::Bench;
@@ -24,13 +24,28 @@ async fn runs_a_command_to_be_killed_over() {
     let Some([workspace, command]) = victim() else { return };
     let sandbox = LocalSandbox::open(Path::new(&workspace)).unwrap();
     let command = ShellCommand { command, cwd: String::new(), timeout: Duration::from_secs(60) };
-    let permit = Bench::new().permit("bash");
+    let permit = Bench::new().permit("bash").await;
     sandbox.run(&permit, command, &Cancel::new()).await.unwrap();
 }
 
-fn start(bench: &Bench, command: &str) -> Child {
+/// The same with a background job.
+#[tokio::test]
+async fn starts_a_job_to_be_killed_over() {
+    let Some([workspace, command]) = victim() else { return };
+    let sandbox = LocalSandbox::open(Path::new(&workspace)).unwrap();
+    let session = SessionId::new("session").unwrap();
+    let command = JobCommand { session, command, cwd: String::new(), timeout: None };
+    sandbox.start_job(&Bench::new().permit("bash").await, command).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+}
+
+/// How a process that is to be killed runs its command.
+const WAYS: [&str; 2] =
+    ["guardian::runs_a_command_to_be_killed_over", "guardian::starts_a_job_to_be_killed_over"];
+
+fn start(bench: &Bench, way: &str, command: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "guardian::runs_a_command_to_be_killed_over"])
+        .args(["--exact", way])
         .env(VICTIM[0], bench.root())
         .env(VICTIM[1], command)
         .stdout(Stdio::null())
@@ -48,9 +63,9 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     panic!("never came: {what}");
 }
 
-async fn check(command: &str) {
+async fn check(way: &str, command: &str) {
     let bench = Bench::new();
-    let mut agent = start(&bench, command);
+    let mut agent = start(&bench, way, command);
     let size = || std::fs::metadata(bench.root().join("alive")).map_or(0, |meta| meta.len());
     // Long enough for a look at who left the session.
     until("the command runs", || size() >= 20).await;
@@ -59,7 +74,7 @@ async fn check(command: &str) {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let then = size();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(size(), then, "it writes on: {command}");
+    assert_eq!(size(), then, "it writes on: {way} {command}");
 }
 
 #[tokio::test]
@@ -71,8 +86,10 @@ async fn commands_end_when_the_agent_is_killed() {
         format!("set -m; env -i bash -c '{write}' & sleep 60"),
         format!("setsid env -i bash -c '{write}' & sleep 60"),
     ];
-    let [one, two, three, four] = commands.each_ref().map(|command| check(command));
-    tokio::join!(one, two, three, four);
+    for way in WAYS {
+        let [one, two, three, four] = commands.each_ref().map(|command| check(way, command));
+        tokio::join!(one, two, three, four);
+    }
 }
 
 /// Command lines of this machine that name this word.

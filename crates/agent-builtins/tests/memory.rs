@@ -32,6 +32,10 @@ fn require(permit: &Permit, effect: Access) -> Result<(), SandboxError> {
 
 #[async_trait]
 impl Sandbox for MemorySandbox {
+    async fn real_path(&self, path: &str) -> Result<String, SandboxError> {
+        Ok(path.to_owned())
+    }
+
     async fn read(&self, permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError> {
         require(permit, Access::Read)?;
         let path = path.to_owned();
@@ -260,4 +264,19 @@ async fn large_files_are_not_worked_on_by_async_threads() {
     computes_elsewhere(&memory, "edit_file", edit, "--- a/f\n+++ b/f\n@@ -4,7 +4,7 @@").await;
     let whole = json!({"path": "f", "content": ""});
     computes_elsewhere(&memory, "write_file", whole, "ERROR: You have seen only parts of `f`").await;
+}
+
+#[tokio::test]
+async fn a_sandbox_without_background_jobs_says_so() {
+    let memory = Memory::new([], 0);
+    let check = async |tool: &str, input: Value| {
+        let said = memory.run(tool, input).await;
+        assert!(
+            said.starts_with("ERROR: Commands cannot run in the background here; nothing ran."),
+            "{said}"
+        );
+    };
+    check("bash", json!({"command": "make", "background": true})).await;
+    check("bash_output", json!({"job": "job-1"})).await;
+    check("bash_kill", json!({"job": "job-1"})).await;
 }

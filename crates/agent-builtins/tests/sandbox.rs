@@ -11,7 +11,7 @@ use crate::support::{Bench, remove};
 
 async fn write(bench: &Bench, expect: Expect) -> Result<String, SandboxError> {
     let write = FileWrite { path: "f".to_owned(), bytes: b"new".to_vec(), expect };
-    bench.sandbox.write(&bench.permit("write_file"), write).await
+    bench.sandbox.write(&bench.permit("write_file").await, write).await
 }
 
 fn files(bench: &Bench) -> usize {
@@ -53,8 +53,9 @@ async fn of_two_writers_at_once_one_is_told() {
 async fn a_file_above_the_limit_is_not_loaded() {
     let bench = Bench::new();
     bench.put("f", "12345");
-    let read =
-        async |limit| bench.sandbox.read(&bench.permit("read_file"), "f", limit).await.map(|file| file.bytes);
+    let read = async |limit| {
+        bench.sandbox.read(&bench.permit("read_file").await, "f", limit).await.map(|file| file.bytes)
+    };
     assert_eq!(read(5).await.unwrap(), b"12345");
     assert!(matches!(read(4).await, Err(SandboxError::TooLarge { len: 5, limit: 4, .. })));
 }
@@ -63,7 +64,7 @@ async fn a_file_above_the_limit_is_not_loaded() {
 async fn effects(tool: &str) -> (bool, bool) {
     let bench = Bench::new();
     bench.put("f", "old");
-    let (permit, cancel, sandbox) = (bench.permit(tool), Cancel::new(), &bench.sandbox);
+    let (permit, cancel, sandbox) = (bench.permit(tool).await, Cancel::new(), &bench.sandbox);
     assert!(sandbox.read(&permit, "f", 10).await.is_ok(), "{tool} reads");
     assert!(sandbox.walk(&permit, Walk::default(), &cancel).await.is_ok(), "{tool} lists");
     assert!(sandbox.search(&permit, Search::default(), &cancel).await.is_ok(), "{tool} searches");
@@ -97,6 +98,6 @@ async fn a_permit_covers_the_effects_its_tool_declared_and_no_other() {
 async fn a_refused_permit_stays_a_typed_error() {
     let bench = Bench::new();
     let write = FileWrite { path: "f".to_owned(), bytes: Vec::new(), expect: Expect::Absent };
-    let refused = ToolError::from(bench.sandbox.write(&bench.permit("glob"), write).await.unwrap_err());
+    let refused = ToolError::from(bench.sandbox.write(&bench.permit("glob").await, write).await.unwrap_err());
     assert!(matches!(refused, ToolError::BeyondAccess { declared: Access::Read, effect: Access::Edit }));
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_builtins::{LocalSandbox, all};
-use agent_core::{CallId, RawJson, ToolCall, ToolInput, ToolOutput};
-use agent_tools::{PermissionMode, Permissions, Permit, Tool, ToolCx, ToolError, Verdict};
+use agent_core::{CallId, RawJson, ToolOutput};
+use agent_tools::{PermissionMode, Permissions, Permit, Proposal, Tool, ToolCx, ToolError, Verdict};
 use serde_json::Value;
 
 /// A workspace, the tools on it and the session they share.
 pub(crate) struct Bench {
-    // Held for its drop, which removes the folder.
-    _dir: tempfile::TempDir,
+    /// Held for its drop, which removes the folder.
+    dir: tempfile::TempDir,
     base: PathBuf,
     pub(crate) sandbox: LocalSandbox,
     tools: Vec<Arc<dyn Tool>>,
@@ -29,7 +29,7 @@ impl Bench {
         std::fs::create_dir(base.join("ws")).unwrap();
         let sandbox = LocalSandbox::open(&base.join("ws")).unwrap().env(env);
         let cx = ToolCx::for_test("session", "call").unwrap();
-        Self { _dir: dir, base, tools: all(Arc::new(sandbox.clone())), sandbox, cx }
+        Self { dir, base, tools: all(Arc::new(sandbox.clone())), sandbox, cx }
     }
 
     /// The workspace.
@@ -85,9 +85,14 @@ impl Bench {
         output(&self.tools, &self.cx, name, input).await
     }
 
+    /// Drops the sandbox and the tools on it. What is returned keeps the workspace.
+    pub(crate) fn without_sandbox(self) -> tempfile::TempDir {
+        self.dir
+    }
+
     /// Permission for an effect on the sandbox itself, as this tool would get it.
-    pub(crate) fn permit(&self, name: &str) -> Permit {
-        permit(named(&self.tools, name), &RawJson::empty_object())
+    pub(crate) async fn permit(&self, name: &str) -> Permit {
+        permit(named(&self.tools, name), &RawJson::empty_object()).await
     }
 }
 
@@ -108,22 +113,18 @@ async fn output(
     input: &Value,
 ) -> Result<ToolOutput, ToolError> {
     let (tool, input) = (named(tools, name), RawJson::of(input).unwrap());
-    tool.run(cx, permit(tool, &input), &input).await
+    tool.run(cx, permit(tool, &input).await, &input).await
 }
 
 fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {
     &**tools.iter().find(|tool| tool.card().name() == name).unwrap()
 }
 
-fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
-    let call = ToolCall {
-        id: CallId::new("call").unwrap(),
-        name: tool.card().name().to_owned(),
-        input: ToolInput::Json(input.clone()),
-        data: None,
-    };
+async fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
+    let call = CallId::new("call").unwrap();
     let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
-    let Verdict::Allow(permit) = bypass.check(tool, &call, input) else { panic!("bypass allows") };
+    let checked = bypass.check(Proposal::new(tool, &call, input)).await;
+    let Verdict::Allow(permit) = checked else { panic!("bypass allows") };
     permit
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Agent, AgentBuilder, AllowAll, ApiKey, HttpConfig, HttpModel, LocalSandbox, NobodyToAsk, Permissions,
-    RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, ToolSet, WithModel, Workspace, builtins,
-    is_loopback, step_count, tool_called,
+    Agent, AgentBuilder, AllowAll, ApiKey, CommandHook, HookSpec, HttpConfig, HttpModel, LocalSandbox,
+    NobodyToAsk, Permissions, RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, WithModel,
+    Workspace, is_loopback, step_count, tool_called,
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
@@ -16,9 +16,10 @@ use agent_core::COMPLETE_TOOL;
 use crate::args::{AgentArgs, AskMode};
 use crate::ask::TerminalAsker;
 use crate::clock::LocalClock;
-use crate::env;
+use crate::cmd::tools;
 use crate::error::CliError;
-use crate::models;
+use crate::settings::{self, Settings};
+use crate::{env, models, tell};
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
@@ -42,31 +43,51 @@ pub(crate) struct Base<'a> {
 pub(crate) fn agent(args: &AgentArgs, key: Option<String>) -> Result<Agent, CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
     let model = model(args, &data, key)?;
-    assembled(args, model, Arc::new(SqliteStore::open(&data)?))
+    let settings = settings::load(&args.cwd, &args.rules.given())?;
+    tell::withheld(&settings)?;
+    assembled(args, settings, model, Arc::new(SqliteStore::open(&data)?))
 }
 
 /// The same agent for a command that asks no model, and so needs no key.
 pub(crate) fn keyless(args: &AgentArgs, store: Arc<dyn Store>) -> Result<Agent, CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
-    assembled(args, model(args, &data, Some(LOCAL_KEY.to_owned()))?, store)
+    let model = model(args, &data, Some(LOCAL_KEY.to_owned()))?;
+    let mut settings = settings::load(&args.cwd, &args.rules.given())?;
+    // Nothing is called, so no hook runs.
+    settings.hooks.clear();
+    assembled(args, settings, model, store)
 }
 
-fn assembled(args: &AgentArgs, model: HttpModel, store: Arc<dyn Store>) -> Result<Agent, CliError> {
-    let base = Base {
-        model,
-        workspace: &args.cwd,
-        store,
-        permissions: Permissions { mode: args.permission_mode.into(), ..Permissions::default() },
-        max_steps: args.max_steps,
-    };
+fn assembled(
+    args: &AgentArgs,
+    settings: Settings,
+    model: HttpModel,
+    store: Arc<dyn Store>,
+) -> Result<Agent, CliError> {
+    let Settings { workspace, permissions, hooks, keeper, .. } = settings;
+    let base = Base { model, workspace: &args.cwd, store, permissions, max_steps: args.max_steps };
     let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
     let builder = builder(base)?.retry(retry).clock(LocalClock).tell_date();
     let builder = match ask_mode(args.ask)? {
-        AskMode::Prompt => builder.asker(TerminalAsker),
+        AskMode::Prompt => {
+            let layers = std::iter::once(Layer::Session).chain(keeper.layers()).collect();
+            builder.asker(TerminalAsker { layers })
+        }
         AskMode::Deny => builder.asker(NobodyToAsk),
         AskMode::Allow => builder.asker(AllowAll),
     };
+    let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace);
     Ok(builder.source(surroundings(args)).build()?)
+}
+
+/// Puts the hooks of settings before and behind every call.
+pub(crate) fn with_hooks(
+    builder: AgentBuilder<WithModel>,
+    hooks: Vec<HookSpec>,
+    workspace: &Path,
+) -> AgentBuilder<WithModel> {
+    let command = |spec| CommandHook::new(spec, workspace).env(env::vars());
+    hooks.into_iter().map(command).fold(builder, AgentBuilder::tool_hook)
 }
 
 /// What else a session that begins is told: rule files, and the state of the repository.
@@ -83,9 +104,8 @@ fn surroundings(args: &AgentArgs) -> Workspace {
 
 /// Built-in tools on the workspace, sessions on disk, the program's own instructions.
 pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliError> {
-    let sandbox = LocalSandbox::open(base.workspace)?.env(env::vars());
-    let place = place(sandbox.path());
-    let tools = ToolSet::builder().extend(builtins::all(Arc::new(sandbox))).freeze()?;
+    let place = place(LocalSandbox::open(base.workspace)?.path());
+    let tools = tools::on(base.workspace)?;
     let builder = Agent::builder().model(base.model).store(base.store).tools(tools);
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;
@@ -133,13 +153,18 @@ fn model(args: &AgentArgs, data: &Path, key: Option<String>) -> Result<HttpModel
 }
 
 fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {
-    let terminal = std::io::stdin().is_terminal();
+    let terminal = is_on_terminal();
     match given {
         Some(AskMode::Prompt) if !terminal => Err(CliError::NoTerminal),
         Some(mode) => Ok(mode),
         None if terminal => Ok(AskMode::Prompt),
         None => Ok(AskMode::Deny),
     }
+}
+
+/// Whether somebody can answer.
+pub(crate) fn is_on_terminal() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 /// The store of a command that only looks; `None` where nothing was ever stored, and nothing is created.

@@ -26,9 +26,14 @@ pub(crate) fn data_dir(given: Option<PathBuf>) -> Result<PathBuf, CliError> {
         .ok_or(CliError::NoDataDir)
 }
 
-/// Where the user's own rule files are: `AGENT_CONFIG_DIR`, the platform's folder of settings.
+/// Where the user's own rule files and settings are: `AGENT_CONFIG_DIR`, the platform's folder of settings.
 pub(crate) fn config_dir() -> Option<PathBuf> {
     var("AGENT_CONFIG_DIR").map(PathBuf::from).or_else(|| dirs::config_dir().map(|dir| dir.join("agent")))
+}
+
+/// The settings that no other ones outrank: what `AGENT_MANAGED_SETTINGS` names.
+pub(crate) fn managed_settings() -> Option<PathBuf> {
+    var("AGENT_MANAGED_SETTINGS").map(PathBuf::from)
 }
 
 /// The time for headers that hold a date.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use agent::{HarnessError, SandboxError, StoreError, ToolSetError, Vendor};
+use agent::{HarnessError, SandboxError, StoreError, TerminalReason, ToolSetError, Vendor};
 use agent_core::{IdError, SessionId};
 
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,18 @@ pub(crate) enum CliError {
     Model { given: String },
     #[error("{}: {cause}; give a file like {{\"models\":[{{\"model\":\"NAME\",\"context_window\":200000}}]}}", path.display())]
     ModelsFile { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}; nothing was run, because what these settings forbid is not known", path.display())]
+    SettingsFile { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}. Nothing was run, because what these settings forbid is not known", path.display())]
+    Settings { path: PathBuf, cause: agent::SettingsError },
+    #[error("there is no tool called {given:?}; there are: {known}")]
+    NoTool { given: String, known: String },
+    #[error("the call has no result; the run ended as {reason}")]
+    NoResult { reason: TerminalReason },
+    #[error(
+        "the input is not JSON ({cause}); write one JSON object in quotes, for example '{{\"command\":\"ls\"}}'"
+    )]
+    ToolInput { cause: serde_json::Error },
     #[error("{}: {cause}", path.display())]
     Models { path: PathBuf, cause: agent_providers::CatalogError },
     #[error(transparent)]
@@ -129,6 +141,10 @@ impl CliError {
             | Self::Sandbox(_)
             | Self::CacheProvider { .. }
             | Self::ModelsFile { .. }
+            | Self::SettingsFile { .. }
+            | Self::Settings { .. }
+            | Self::NoTool { .. }
+            | Self::ToolInput { .. }
             | Self::Models { .. }
             | Self::Id(_)
             | Self::BlankPrompt
@@ -165,6 +181,7 @@ impl CliError {
             | Self::Corpus(_)
             | Self::Body { .. }
             | Self::Json(_)
+            | Self::NoResult { .. }
             | Self::Sim(_) => 1,
         }
     }

@@ -1,4 +1,4 @@
-//! The `agent` program: run, explain and examine an agent, watch the demo, look at sessions, debug what goes over the wire.
+//! The `agent` program: run, explain and examine an agent, try its tools and permissions, look at sessions, debug the wire.
 
 mod args;
 mod ask;
@@ -9,14 +9,18 @@ mod env;
 mod error;
 mod models;
 mod secret;
+mod settings;
 mod show;
+mod tell;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{AgentArgs, Args, CacheCommand, Command, SessionsCommand, WireCommand};
+use crate::args::{
+    AgentArgs, Args, CacheCommand, Command, PermissionsCommand, SessionsCommand, ToolsCommand, WireCommand,
+};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
@@ -31,6 +35,8 @@ fn main() -> ExitCode {
         | Command::Doctor(_)
         | Command::Context(_)
         | Command::Sessions(_)
+        | Command::Tools(_)
+        | Command::Permissions(_)
         | Command::Wire(_)
         | Command::Cache(_)
         | Command::Sim(_) => None,
@@ -61,6 +67,14 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         Command::Sessions(args) => match args.command {
             SessionsCommand::List(args) => cmd::sessions::list(args).await,
             SessionsCommand::Show(args) => cmd::sessions::show(args).await,
+        },
+        Command::Tools(args) => match args.command {
+            ToolsCommand::List(args) => cmd::tools::list(&args),
+            ToolsCommand::Show(args) => cmd::tools::show(&args),
+            ToolsCommand::Call(args) => cmd::tools::call(args).await,
+        },
+        Command::Permissions(args) => match args.command {
+            PermissionsCommand::Check(args) => cmd::permissions::check(args).await,
         },
         Command::Cache(args) => match args.command {
             CacheCommand::Audit(args) => cmd::cache::audit(&args),

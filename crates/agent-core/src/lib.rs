@@ -38,6 +38,7 @@ mod event;
 mod history;
 mod ids;
 mod json;
+mod layer;
 mod mark;
 mod message;
 mod model;
@@ -64,6 +65,7 @@ pub use event::{ActionCall, ActionOutcome, Event, EventBody};
 pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite, UnreadableEntry};
 pub use ids::{CallId, EntryId, IdError, SessionId, StepNo, TurnId};
 pub use json::RawJson;
+pub use layer::Layer;
 pub use mark::{Mark, MarkPoint, Ttl};
 pub use message::{
     AssistantPart, AssistantText, ContentPart, EmptyMessage, FilePart, FileSource, ProviderData,

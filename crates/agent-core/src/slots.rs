@@ -16,6 +16,9 @@ pub struct Slots {
     /// What was read, by real path relative to the workspace (requirement T10).
     #[serde(default)]
     pub reads: BTreeMap<String, ReadStamp>,
+    /// Permission patterns that a person allowed for this session (requirement T2), such as `bash(cargo test)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
     /// Rolling notes on the session, the first source of a compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<SessionNotes>,

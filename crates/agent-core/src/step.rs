@@ -187,6 +187,11 @@ impl PendingStep {
         Ok(())
     }
 
+    /// Calls that have their result, in order.
+    pub fn answered(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
+        self.response.calls().filter_map(|call| Some((call, self.results.get(&call.id)?)))
+    }
+
     /// Calls without a result, in order.
     pub fn unanswered(&self) -> impl Iterator<Item = &ToolCall> {
         self.response.calls().filter(|call| !self.results.contains_key(&call.id))

@@ -3,13 +3,16 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use agent_tools::AskRequest;
+use agent_core::{Layer, RawJson};
+use agent_tools::{AskRequest, PermissionRule};
 use async_trait::async_trait;
 
 /// Puts a question to a person, one at a time.
 #[async_trait]
 pub trait Asker: Debug + Send + Sync {
     /// The person's answer; an error counts as nobody being there, and surfaces in the log.
+    ///
+    /// An answer that cannot be used leaves the request open: it is put again, and [`AskRequest::asked_again`] says why.
     async fn ask(&self, request: &AskRequest) -> Result<Answer, AskerError>;
 }
 
@@ -19,6 +22,12 @@ pub trait Asker: Debug + Send + Sync {
 pub enum Answer {
     /// Run it.
     Allow,
+    /// Run it, and remember what [`AskRequest::remembers`] says: for [`Layer::Session`] in the session itself, for another
+    /// layer with the agent's [`RuleSink`]. Where nothing can be remembered it runs this once, and a diagnostic says so.
+    Always(Layer),
+    /// Run it with another input, which is checked as the model's own would be. One that does not fit the tool puts the
+    /// question again; one that a rule refuses is refused.
+    Edit(RawJson),
     /// Do not; with the person's words, if they gave any.
     Deny(Option<String>),
     /// Nobody can be asked.
@@ -30,6 +39,22 @@ pub enum Answer {
 #[error("the question could not be asked: {0}")]
 #[non_exhaustive]
 pub struct AskerError(#[from] pub std::io::Error);
+
+/// Where rules go that a person wants to be remembered beyond the session.
+#[async_trait]
+pub trait RuleSink: Debug + Send + Sync {
+    /// Keeps the rules with those of their layer.
+    ///
+    /// # Errors
+    /// In words for the person; the call runs all the same, and the rules hold for the session.
+    async fn remember(&self, rules: &[PermissionRule]) -> Result<(), RuleSinkError>;
+}
+
+/// Rules that could not be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("the rules could not be kept: {0}")]
+#[non_exhaustive]
+pub struct RuleSinkError(#[from] pub std::io::Error);
 
 /// Nobody can be asked: calls that need permission are refused, with words that teach.
 #[derive(Debug, Clone, Copy, Default)]

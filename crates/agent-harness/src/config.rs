@@ -9,12 +9,12 @@ use agent_core::{
 use agent_prepare::Pipeline;
 use agent_prompt::Prompt;
 use agent_store::Store;
-use agent_tools::{Permissions, ToolSet};
+use agent_tools::{Permissions, ToolHook, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::{
     AskPolicy, Asker, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact, PrepareCall,
-    PromptSource, RandomJitter, RetryPolicy, Session, SystemClock,
+    PromptSource, RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -61,6 +61,10 @@ pub struct HarnessConfig {
     pub permissions: Permissions,
     /// Who is asked when a call needs permission.
     pub asker: Arc<dyn Asker>,
+    /// What stands before and behind every tool call, in this order (requirement T3).
+    pub tool_hooks: Vec<Arc<dyn ToolHook>>,
+    /// Where rules go that a person wants to be remembered beyond a session.
+    pub rule_sink: Option<Arc<dyn RuleSink>>,
     /// When a failed model call is tried again.
     pub retry: RetryPolicy,
     /// Where the spread of waiting times comes from.
@@ -91,6 +95,8 @@ impl HarnessConfig {
             after_compaction: Vec::new(),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
+            tool_hooks: Vec::new(),
+            rule_sink: None,
             retry: RetryPolicy::default(),
             jitter: Arc::new(RandomJitter),
             clock: Arc::new(SystemClock),

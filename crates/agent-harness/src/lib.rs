@@ -28,6 +28,7 @@
 //! ```
 
 mod asker;
+mod breaker;
 mod cache;
 mod changes;
 mod clock;
@@ -53,7 +54,7 @@ mod stand_ins;
 mod unless;
 mod workspace;
 
-pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk};
+pub use asker::{AllowAll, Answer, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
 pub use clock::{Clock, SystemClock};
 pub use compaction::{CompactedTier, Compaction, FailedTier};
 pub use config::{Harness, HarnessConfig};

@@ -14,6 +14,7 @@ use agent_tools::{Blobs, SlotsHandle};
 use async_trait::async_trait;
 
 use crate::HarnessError;
+use crate::breaker::Breaker;
 use crate::cache::PromptCache;
 use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
@@ -46,6 +47,8 @@ pub(crate) struct Live {
     pub(crate) level: Level,
     /// Where it is shown how full the context is.
     pub(crate) gauge: Gauge,
+    /// Whether a model is still asked to shorten outputs.
+    pub(crate) shortening: Arc<Breaker>,
     /// The day that the model knows from the conversation as it sees it.
     pub(crate) told: Option<Date>,
     /// How many entries are stored.
@@ -154,6 +157,7 @@ impl Live {
             cleared: 0,
             level: Level::Calm,
             gauge: Gauge::default(),
+            shortening: Arc::default(),
             meta,
             history: History::new(),
             slots: SlotsHandle::default(),

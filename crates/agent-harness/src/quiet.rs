@@ -12,7 +12,8 @@ use crate::hooks::{CallChanges, CallCx, PrepareCall};
 use crate::spy::Spy;
 use crate::stand_ins::StandIns;
 
-/// The agent with a spy for each of its models and a stand-in for each of its tools; nobody is told of compactions.
+/// The agent with a spy for each of its models and a stand-in for each of its tools; nobody is told of compactions or
+/// calls, and nothing is remembered.
 pub(crate) fn quiet(
     config: HarnessConfig,
     spy: &Arc<Spy>,
@@ -29,6 +30,8 @@ pub(crate) fn quiet(
         pipeline: quiet_stages(config.pipeline, spy),
         prepare_call,
         after_compaction: Vec::new(),
+        tool_hooks: Vec::new(),
+        rule_sink: None,
         ..config
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::{RawJson, ToolCard, ToolOutput};
-use agent_tools::{Permit, Tool, ToolCx, ToolError, ToolSet, ToolSetError, ToolTraits};
+use agent_tools::{Permit, Subject, Tool, ToolCx, ToolError, ToolSet, ToolSetError, ToolTraits};
 use async_trait::async_trait;
 
 /// What all stand-ins of a set answer, and which of them ran. Clones share it.
@@ -56,8 +56,8 @@ impl Tool for StandIn {
         self.tool.traits()
     }
 
-    fn subject(&self, input: &RawJson) -> Option<String> {
-        self.tool.subject(input)
+    async fn subject(&self, input: &RawJson) -> Option<Subject> {
+        self.tool.subject(input).await
     }
 
     async fn run(&self, _cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {

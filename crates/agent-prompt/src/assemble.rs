@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{Diagnostic, Note, NoteKind, SystemBlock, Text};
+use agent_core::{Diagnostic, Layer, Note, NoteKind, SystemBlock, Text};
 use serde::Serialize;
 
 use crate::caps::{Budget, Caps, Cut};
 use crate::fragment::{Claim, Fragment, FragmentError};
 use crate::hash::{system_hash, text_hash};
-use crate::layer::{Layer, Source};
 use crate::merge::{Absent, Contender, Loser, Say, Winner, contest};
+use crate::source::Source;
 use crate::stability::{InSystem, Level, Stability, Step, Turn};
 
 /// Fragments of a system prompt while they are collected.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::floor_boundary;
+use agent_core::{Layer, floor_boundary};
 use serde::{Deserialize, Serialize};
 
-use crate::layer::{Layer, Source};
+use crate::source::Source;
 
 /// Bytes of one fragment when nothing else is set: 32 KiB.
 pub const FRAGMENT_BYTES: usize = 32 * 1024;

@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 
-use crate::layer::{Layer, Source};
+use agent_core::Layer;
+
+use crate::source::Source;
 use crate::stability::Level;
 use crate::value::{Enters, Words};
 

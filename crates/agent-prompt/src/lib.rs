@@ -59,13 +59,14 @@ mod environment;
 mod explain;
 mod fragment;
 mod hash;
-mod layer;
 mod memo;
 mod merge;
 mod rules;
+mod source;
 mod stability;
 mod value;
 
+pub use agent_core::Layer;
 pub use assemble::{Assembled, Block, Notes, Prompt};
 pub use caps::{Caps, Cut, FRAGMENT_BYTES, LAYER_BYTES, LimitOf};
 pub use date::{Date, NoSuchDay};
@@ -73,12 +74,12 @@ pub use environment::{ENVIRONMENT_CHARS, ENVIRONMENT_COMMITS, EnvironmentFacts, 
 pub use explain::{BYTES_PER_TOKEN, Beside, ExplainedBlock, ExplainedTool, Explanation, estimate_tokens};
 pub use fragment::{Fragment, FragmentError};
 pub use hash::{HASH_DIGITS, system_hash, tools_hash};
-pub use layer::{Layer, Source};
 pub use memo::Memo;
 pub use merge::{Absent, Loser};
 pub use rules::{
     IMPORT_DEPTH, IMPORTS, ImportRefusal, PathRefusal, RefusedImport, ResolvedRules, Rule, RuleCandidate,
     RuleConfig, RuleFiles, RulePath, RuleRoot,
 };
+pub use source::Source;
 pub use stability::{Changes, InSystem, Level, Outlasts, Session, Stability, Static, Step, Turn};
 pub use value::{Dynamic, Enters, Value};

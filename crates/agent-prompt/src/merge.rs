@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use agent_core::Layer;
+
 use crate::fragment::{Claim, Fragment};
-use crate::layer::{Layer, Source};
+use crate::source::Source;
 use crate::stability::{Level, Stability};
 use crate::value::Words;
 

@@ -14,11 +14,16 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Access, Concurrency, IntoTool, OutputCap, Permit, Tool, ToolCx, ToolError, ToolTraits};
+use crate::{
+    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Subject, Tool, ToolCx, ToolError,
+    ToolTraits,
+};
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
 type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
-type Subject = dyn Fn(&RawJson) -> Option<String> + Send + Sync;
+type Looking = Pin<Box<dyn Future<Output = Option<Subject>> + Send>>;
+type Compact = dyn Fn(&RawJson, &ToolOutput) -> Option<String> + Send + Sync;
+type Look = dyn Fn(&RawJson) -> Looking + Send + Sync;
 
 /// A tool with input type `I` and output type `O` (requirement T1).
 ///
@@ -29,7 +34,8 @@ pub struct ToolConfig<I, O> {
     description: String,
     traits: ToolTraits,
     execute: Box<Execute<I, O>>,
-    subject: Option<Box<Subject>>,
+    subject: Option<Box<Look>>,
+    compact: Option<Box<Compact>>,
 }
 
 /// What a running function is given besides its input.
@@ -94,6 +100,7 @@ where
             traits: ToolTraits::of(access),
             execute: Box::new(move |call, input| Box::pin(execute(call, input))),
             subject: None,
+            compact: None,
         }
     }
 
@@ -125,20 +132,61 @@ where
         self
     }
 
-    /// Names the part of the input a person must see to decide.
+    /// Names the part of the input that rules look at and a person must see to decide.
     #[must_use]
-    pub fn subject(mut self, subject: impl Fn(&RawJson) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.subject = Some(Box::new(subject));
+    pub fn subject(self, subject: impl Fn(I) -> Subject + Send + Sync + 'static) -> Self {
+        self.subject_later(move |input| std::future::ready(subject(input)))
+    }
+
+    /// The same, where it must be looked up: what a path leads to.
+    #[must_use]
+    pub fn subject_later<F, R>(mut self, subject: F) -> Self
+    where
+        F: Fn(I) -> R + Send + Sync + 'static,
+        R: Future<Output = Subject> + Send + 'static,
+    {
+        self.subject = Some(Box::new(move |input| match input.to::<I>() {
+            Ok(input) => {
+                let looked = subject(input);
+                Box::pin(async move { Some(looked.await) })
+            }
+            // What does not fit is answered when it is read to run.
+            Err(_) => Box::pin(std::future::ready(None)),
+        }));
+        self
+    }
+
+    /// Says what of an output is worth keeping; see [`Tool::compact`].
+    #[must_use]
+    pub fn compact(
+        mut self,
+        compact: impl Fn(&RawJson, &ToolOutput) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.compact = Some(Box::new(compact));
+        self
+    }
+
+    /// Lets the agent's cheap model shorten long outputs; see [`ToolTraits::summarise`].
+    #[must_use]
+    pub fn summarise(mut self) -> Self {
+        self.traits.summarise = true;
+        self
+    }
+
+    /// Says what happens to a call on which no rule speaks; see [`ToolTraits::permission`].
+    #[must_use]
+    pub fn permission(mut self, decision: PermissionDecision) -> Self {
+        self.traits.permission = Some(decision);
         self
     }
 
     /// The erased tool.
     pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
         let schema = input_schema::<I>(&self.name)?;
-        let Self { name, description, traits, execute, subject } = self;
+        let Self { name, description, traits, execute, subject, compact } = self;
         let takes = takes(&schema).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
         let card = ToolCard::new(name, description, &schema)?;
-        Ok(Arc::new(Typed { card, takes, traits, execute, subject, types: PhantomData }))
+        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, types: PhantomData }))
     }
 }
 
@@ -147,7 +195,8 @@ struct Typed<I, O> {
     takes: String,
     traits: ToolTraits,
     execute: Box<Execute<I, O>>,
-    subject: Option<Box<Subject>>,
+    subject: Option<Box<Look>>,
+    compact: Option<Box<Compact>>,
     types: PhantomData<fn(I) -> O>,
 }
 
@@ -165,8 +214,19 @@ where
         &self.traits
     }
 
-    fn subject(&self, input: &RawJson) -> Option<String> {
-        self.subject.as_ref().and_then(|subject| subject(input))
+    async fn subject(&self, input: &RawJson) -> Option<Subject> {
+        match &self.subject {
+            Some(subject) => subject(input).await,
+            None => None,
+        }
+    }
+
+    fn validate(&self, input: &RawJson) -> Result<(), ToolError> {
+        self.parse(input).map(drop)
+    }
+
+    fn compact(&self, input: &RawJson, output: &ToolOutput) -> Option<String> {
+        self.compact.as_ref().and_then(|compact| compact(input, output))
     }
 
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
@@ -256,11 +316,11 @@ fn takes(schema: &RawJson) -> Result<String, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{CallId, ToolCall, ToolInput};
+    use agent_core::CallId;
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::{PermissionMode, Permissions, Verdict};
+    use crate::{PermissionMode, Permissions, Proposal, Verdict};
 
     #[derive(serde::Deserialize, JsonSchema)]
     struct Input {
@@ -279,18 +339,11 @@ mod tests {
 
     fn run(input: &str) -> Result<ToolOutput, ToolError> {
         let input = RawJson::parse(input).unwrap();
-        let call = ToolCall {
-            id: CallId::new("c").unwrap(),
-            name: "look".into(),
-            input: ToolInput::Json(input.clone()),
-            data: None,
-        };
+        let call = CallId::new("c").unwrap();
         let tool = tool();
-        let Verdict::Allow(permit) =
-            (Permissions { mode: PermissionMode::Bypass, rules: vec![] }).check(&*tool, &call, &input)
-        else {
-            panic!("allowed");
-        };
+        let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
+        let checked = bypass.check(Proposal::new(&*tool, &call, &input)).now_or_never();
+        let Some(Verdict::Allow(permit)) = checked else { panic!("allowed") };
         let cx = ToolCx::for_test("s", "c").unwrap();
         tool.run(&cx, permit, &input).now_or_never().unwrap()
     }

@@ -44,6 +44,16 @@ pub enum ToolError {
         /// What it tried.
         effect: Access,
     },
+    /// Another file lies at the path than the one that was checked.
+    #[error(
+        "The path led to {checked} when permission was given and leads to {found} now; nothing was done. Look at what is there, and call again."
+    )]
+    MovedPath {
+        /// Where it led.
+        checked: String,
+        /// Where it leads.
+        found: String,
+    },
     /// The output cannot be written as JSON.
     #[error("The output of the tool cannot be shown: {0}")]
     Output(#[source] serde_json::Error),

@@ -26,18 +26,26 @@ mod cap;
 mod config;
 mod cx;
 mod error;
+mod hook;
 mod permission;
 mod plan;
 mod registry;
+mod settings;
 mod tool;
 
 pub use cap::{Capped, OutputCap};
 pub use config::{Call, IntoOutput, Json, ToolConfig};
 pub use cx::{Blobs, NoBlobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
+pub use hook::{
+    After, AnswerFault, Before, HookCx, HookDecision, HookError, HookEvent, HookMessage, HookSpec, ToolHook,
+    before_tool, read_answer,
+};
 pub use permission::{
-    AskRequest, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Verdict,
+    AskRequest, DecidedBy, Matter, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule,
+    Permissions, Permit, Proposal, Ruling, Subject, Verdict,
 };
 pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
+pub use settings::{SettingsError, ToolSettings};
 pub use tool::{Access, Concurrency, Tool, ToolTraits};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_core::{RawJson, ToolCard, ToolOutput};
 use async_trait::async_trait;
 
-use crate::{OutputCap, Permit, ToolCx, ToolError};
+use crate::{OutputCap, PermissionDecision, Permit, Subject, ToolCx, ToolError};
 
 /// A tool, whatever its types. Most are made by [`crate::ToolConfig`]; implement it by hand when the card is only
 /// known at run time.
@@ -22,10 +22,22 @@ pub trait Tool: Debug + Send + Sync {
     /// What the driver must know to run it.
     fn traits(&self) -> &ToolTraits;
 
-    /// The part of the input a person must see to decide, for example the command or the path.
+    /// The part of the input that rules look at and a person must see to decide, for example the command or the path.
     ///
     /// The whole input stands in when this is `None`.
-    fn subject(&self, _input: &RawJson) -> Option<String> {
+    async fn subject(&self, _input: &RawJson) -> Option<Subject> {
+        None
+    }
+
+    /// Whether an input fits, in words for the model when it does not. Asked where another input takes the place of the
+    /// model's, and before a person is asked; what runs is looked at again.
+    fn validate(&self, _input: &RawJson) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// What of an output is worth keeping, as a text that takes its place before it first enters the history
+    /// (requirement T6); `None` keeps it as it is. The whole output goes to the blob store first.
+    fn compact(&self, _input: &RawJson, _output: &ToolOutput) -> Option<String> {
         None
     }
 
@@ -50,6 +62,12 @@ pub struct ToolTraits {
     pub deadline: Option<Duration>,
     /// Largest output that enters the history.
     pub cap: OutputCap,
+    /// Whether the agent's cheap model may shorten its outputs above 1,000 tokens before they first enter the history
+    /// (requirement T6). Never for tools that show what is then changed, such as a file.
+    pub summarise: bool,
+    /// What happens to a call on which no rule speaks, in place of what the mode says of its kind; bypass lifts it unless
+    /// it refuses.
+    pub permission: Option<PermissionDecision>,
 }
 
 /// What kind of effect a tool has.
@@ -88,6 +106,8 @@ impl ToolTraits {
             concurrency: if reads { Concurrency::Parallel } else { Concurrency::Serial },
             deadline: None,
             cap: OutputCap::default(),
+            summarise: false,
+            permission: None,
         }
     }
 }

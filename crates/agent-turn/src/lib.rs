@@ -30,7 +30,7 @@ mod report;
 mod stop;
 mod want;
 
-pub use machine::{FORMAT, Misuse, RestoreError, Turn};
+pub use machine::{FORMAT, MOST_DENIED, Misuse, RestoreError, Turn};
 pub use report::Report;
 pub use stop::{
     DEFAULT_STEPS, Or, StepCount, Stop, StopCondition, StopConditionExt, StopCx, ToolCalled, step_count,

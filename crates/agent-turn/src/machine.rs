@@ -10,6 +10,9 @@ use crate::{Report, Stop, StopCondition, StopCx, Want};
 
 /// The form in which turns are saved. A newer one is refused (requirement D5).
 pub const FORMAT: u32 = 1;
+/// Refused calls that a turn may have; with so many it ends, because the model does not find another way (requirement
+/// T2).
+pub const MOST_DENIED: u32 = 10;
 
 /// One turn: plain data that can be saved between any two reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +24,9 @@ pub struct Turn {
     /// The step at work; it stays at the last one when the turn has ended.
     step: StepNo,
     usage: Usage,
+    /// Calls that were refused.
+    #[serde(default)]
+    denied: u32,
     state: State,
 }
 
@@ -69,6 +75,7 @@ impl Turn {
             steps: 0,
             step: StepNo::FIRST,
             usage: Usage::default(),
+            denied: 0,
             state: State::Prepare,
         }
     }
@@ -250,6 +257,8 @@ impl Turn {
     fn record(&mut self, step: StepRecord) -> StepRecord {
         self.steps += 1;
         self.usage += step.usage();
+        let denied = step.results().iter().filter(|result| matches!(result.output, ToolOutput::Denied(_)));
+        self.denied = self.denied.saturating_add(u32::try_from(denied.count()).unwrap_or(u32::MAX));
         step
     }
 
@@ -261,6 +270,7 @@ impl Turn {
         match fired {
             // A turn that is over anyway is not "stopped by a limit".
             Some(stop) if goes_on => State::Ended(stopped(stop)),
+            None if goes_on && self.denied >= MOST_DENIED => State::Ended(TerminalReason::PermissionDenied),
             _ if goes_on => {
                 self.step = self.step.next();
                 State::Prepare

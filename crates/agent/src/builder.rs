@@ -6,12 +6,12 @@ use agent_cache::Lifetimes;
 use agent_core::{LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
     AskPolicy, Asker, Checkup, Clock, ContextSource, Harness, HarnessConfig, PostCompact, PrepareCall,
-    PromptSource, RetryPolicy, Session,
+    PromptSource, RetryPolicy, RuleSink, Session,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
 use agent_store::{MemoryStore, Store};
-use agent_tools::{Permissions, ToolSet};
+use agent_tools::{Permissions, ToolHook, ToolSet};
 use agent_turn::StopCondition;
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -77,6 +77,8 @@ struct Parts {
     stop: Option<Arc<dyn StopCondition>>,
     permissions: Option<Permissions>,
     asker: Option<Arc<dyn Asker>>,
+    tool_hooks: Vec<Arc<dyn ToolHook>>,
+    rule_sink: Option<Arc<dyn RuleSink>>,
     retry: Option<RetryPolicy>,
     clock: Option<Arc<dyn Clock>>,
     sources: Vec<Arc<dyn PromptSource>>,
@@ -413,6 +415,33 @@ impl<M> AgentBuilder<M> {
         self
     }
 
+    /// Appends a hook to those that stand before and behind every tool call, in the order in which they are given.
+    ///
+    /// ```
+    /// use agent::{Agent, Before, Pattern, before_tool};
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    ///
+    /// let no_deploys = before_tool("no-deploys", Pattern::tool("bash"), |_, input| {
+    ///     if input.get().contains("deploy") {
+    ///         return Before::block("Nothing is deployed on Fridays. Tell the user.");
+    ///     }
+    ///     Before::default()
+    /// });
+    /// let agent = Agent::builder().model(model).tool_hook(no_deploys).build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn tool_hook(mut self, hook: impl ToolHook + 'static) -> Self {
+        self.parts.tool_hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Where rules go that a person wants to be remembered beyond a session; without it they hold for the session.
+    pub fn rule_sink(mut self, sink: impl RuleSink + 'static) -> Self {
+        self.parts.rule_sink = Some(Arc::new(sink));
+        self
+    }
+
     /// When a failed model call is tried again; [`RetryPolicy::default`] when not given.
     ///
     /// ```
@@ -470,6 +499,8 @@ impl AgentBuilder<WithModel> {
             stop: parts.stop.unwrap_or_else(|| defaults.stop.clone()),
             permissions: parts.permissions.unwrap_or_default(),
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
+            tool_hooks: parts.tool_hooks,
+            rule_sink: parts.rule_sink,
             retry: parts.retry.unwrap_or_default(),
             clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),
             ..defaults

@@ -56,20 +56,21 @@ pub use agent_harness::{
     CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint, ExplainedMessage,
     ExplainedPart, ExplainedRequest, FailedTier, Finding, Harness, HarnessConfig, HarnessError, Jitter,
     MessageKind, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter,
-    RetryPolicy, Run, Session, SourceError, SystemClock, TurnEnd, Workspace,
+    RetryPolicy, RuleSink, RuleSinkError, Run, Session, SourceError, SystemClock, TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
-    Access, AskRequest, Call, Concurrency, Json, OutputCap, PermissionDecision, PermissionMode,
-    PermissionRule, Permissions, Permit, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolSetBuilder,
-    ToolSetError, ToolTraits,
+    Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
+    HookSpec, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
+    PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx,
+    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits, before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
-pub use agent_builtins::{LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use agent_builtins::{CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, allowed_env};
 #[cfg(feature = "http")]
 pub use agent_providers::{
     ApiKey, Auth, Catalog, CatalogError, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport,
@@ -105,7 +106,9 @@ pub mod prepare {
 /// The built-in tools (feature `builtins`).
 #[cfg(feature = "builtins")]
 pub mod builtins {
-    pub use agent_builtins::{all, bash, complete, edit_file, glob, grep, read_file, todo, write_file};
+    pub use agent_builtins::{
+        all, bash, bash_kill, bash_output, complete, edit_file, glob, grep, read_file, todo, write_file,
+    };
 }
 
 /// What an author of a [`Sandbox`] works with (feature `builtins`).
@@ -113,14 +116,14 @@ pub mod builtins {
 pub mod sandbox {
     pub use agent_builtins::{
         Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine,
-        Glob, Role, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
+        Glob, JobCommand, JobOutput, JobState, Role, Search, ShellCommand, Skip, Walk, Walked, WalkedFile,
     };
 }
 
 /// The code in the README and the guides, compiled and run as doctests.
 #[cfg(all(doctest, feature = "http", feature = "builtins", feature = "sqlite"))]
 #[doc = include_str!("../../../README.md")]
-#[doc = include_str!("../../../docs/guides/tools.md")]
+#[doc = include_str!("../../../docs/guides/write-a-tool.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]

@@ -1,6 +1,7 @@
 //! What a command printed, in bounded memory: the head and the tail.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Output of a command, empty by default and filled as it comes. However much was printed, no more than 1 MiB of it
 /// is kept (case T03).
@@ -11,6 +12,10 @@ pub struct Captured {
     tail: VecDeque<u8>,
     total: u64,
 }
+
+/// Output that is looked at while it comes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Printed(Arc<Mutex<Captured>>);
 
 impl Captured {
     /// Bytes that were printed.
@@ -32,6 +37,23 @@ impl Captured {
         ([self.head.clone(), tail].concat(), None)
     }
 
+    /// What was kept from this byte of the output on: what comes before dropped bytes, how many those are, and what comes
+    /// behind them. Without any, all is in the first piece.
+    pub fn since(&self, offset: u64) -> (Vec<u8>, u64, Vec<u8>) {
+        let head_ends = self.head.len() as u64;
+        let tail_begins = self.total - self.tail.len() as u64;
+        // Both lie inside what is kept, so they fit.
+        let in_head = offset.min(head_ends) as usize;
+        let in_tail = offset.clamp(tail_begins, self.total) - tail_begins;
+        let gap = tail_begins.saturating_sub(offset.max(head_ends));
+        let mut first = self.head[in_head..].to_vec();
+        let mut rest: Vec<u8> = self.tail.iter().skip(in_tail as usize).copied().collect();
+        if gap == 0 {
+            first.append(&mut rest);
+        }
+        (first, gap, rest)
+    }
+
     /// Adds what was printed next.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
@@ -41,6 +63,25 @@ impl Captured {
         let excess = (self.tail.len() + rest.len()).saturating_sub(TAIL);
         self.tail.drain(..excess);
         self.tail.extend(rest);
+    }
+}
+
+impl Printed {
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        self.lock().push(bytes);
+    }
+
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Captured) -> T) -> T {
+        look(&self.lock())
+    }
+
+    /// What came, which is then no longer here.
+    pub(crate) fn take(&self) -> Captured {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Captured> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,5 +115,27 @@ mod tests {
         assert!(head.starts_with(b"first") && tail.ends_with(b"last"));
         assert_eq!((head.len(), tail.len()), (HEAD, TAIL));
         assert_eq!(out.dropped() + (HEAD + TAIL) as u64, out.total());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_shown_since_a_byte_and_what_was_dropped_add_up(
+            sizes in proptest::collection::vec(0_usize..300_000, 0..9),
+            offset in 0_u64..2_000_000,
+        ) {
+            let bytes: Vec<u8> = (0..sizes.iter().sum::<usize>()).map(|at| (at % 251) as u8).collect();
+            let (mut out, mut at) = (Captured::default(), 0);
+            for size in sizes {
+                out.push(&bytes[at..at + size]);
+                at += size;
+            }
+            let (first, gap, rest) = out.since(offset);
+            let from = bytes.len().min(offset as usize);
+            let shown = first.len() + gap as usize + rest.len();
+            proptest::prop_assert!(gap <= out.dropped());
+            proptest::prop_assert_eq!(from + shown, bytes.len());
+            proptest::prop_assert_eq!(&first[..], &bytes[from..from + first.len()]);
+            proptest::prop_assert_eq!(&rest[..], &bytes[bytes.len() - rest.len()..]);
+        }
     }
 }

@@ -139,6 +139,39 @@ pub enum SandboxError {
         /// Its size in bytes.
         len: usize,
     },
+    /// A sandbox that runs no background jobs.
+    #[error(
+        "Commands cannot run in the background here; nothing ran. Run the command without background, with what it needs started and stopped in the same command."
+    )]
+    NoJobs,
+    /// A job that the session does not have.
+    #[error(
+        "This session has no background job `{job}`. Its jobs: {jobs}. Start one with bash and background; one that began before the program was started again has ended."
+    )]
+    NoSuchJob {
+        /// The id as given.
+        job: String,
+        /// The session's jobs, in words.
+        jobs: String,
+    },
+    /// As many jobs as may run at once.
+    #[error(
+        "{most} background jobs are running, which is the most; nothing ran. End one with bash_kill first: {jobs}."
+    )]
+    ManyJobs {
+        /// The most there may be.
+        most: usize,
+        /// The session's jobs, in words.
+        jobs: String,
+    },
+    /// Commands cannot be isolated.
+    #[error(
+        "Commands cannot be isolated: {why}. Nothing was run, and nothing runs unisolated in its place: mend this, or choose the local sandbox, which confines files only."
+    )]
+    Isolation {
+        /// What is missing, and what to do about it.
+        why: String,
+    },
     /// A helper thread died.
     #[error("The work was lost: {0}. This is a fault of the program that runs the tools; try another way.")]
     Worker(#[source] tokio::task::JoinError),

@@ -1,25 +1,29 @@
 //! The one handle through which tools reach files and programs.
 
-mod capture;
+pub(crate) mod capture;
 mod env;
 mod error;
 mod family;
 mod glob;
 mod guardian;
 mod ignores;
+mod isolated;
+mod job;
+mod jobs;
 mod local;
 mod processes;
 mod root;
 mod search;
-mod shell;
+pub(crate) mod shell;
 mod unique;
 mod walk;
+mod wall;
 mod write;
 
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime};
 
-use agent_core::{Cancel, hex};
+use agent_core::{Cancel, SessionId, hex};
 use agent_tools::Permit;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -28,17 +32,23 @@ pub use capture::Captured;
 pub use env::allowed_env;
 pub use error::SandboxError;
 pub use glob::Glob;
+pub use isolated::IsolatedSandbox;
+pub use job::{JobCommand, JobOutput, JobState};
 pub use local::LocalSandbox;
 
 /// Where a session's files and programs live (requirement T9).
 ///
 /// Every effect asks to see the permit of the call, so nothing reaches a file or a program unchecked: an
-/// implementation first asks [`Permit::allows`] for the kind named at the method, and answers a refusal with
-/// [`SandboxError::Permit`]. Paths are relative to the workspace, or absolute inside it; what leads out is
+/// implementation first asks [`Permit::allows`] for the kind named at the method, before it shows or changes a file
+/// [`Permit::covers_path`] for its real path, and answers a refusal with [`SandboxError::Permit`]. Paths are relative to the workspace, or absolute inside it; what leads out is
 /// [`SandboxError::Outside`]. All records it takes and gives are plain data, so a sandbox in memory or on another
 /// machine can be written outside this crate.
 #[async_trait]
 pub trait Sandbox: Debug + Send + Sync {
+    /// Where a path leads: relative to the workspace, with every link followed; of what is not there yet, where it would
+    /// lie. Permission rules are held against it, so that it needs no permit and shows nothing to the model.
+    async fn real_path(&self, path: &str) -> Result<String, SandboxError>;
+
     /// Reads a regular file of at most `limit` bytes; never blocks on a pipe or a device. Needs `Access::Read`.
     async fn read(&self, permit: &Permit, path: &str, limit: u64) -> Result<FileBytes, SandboxError>;
 
@@ -61,6 +71,40 @@ pub trait Sandbox: Debug + Send + Sync {
         command: ShellCommand,
         cancel: &Cancel,
     ) -> Result<CommandOutput, SandboxError>;
+
+    /// Starts a shell command that runs on behind the call, and returns the id of the job. It ends with the sandbox at the
+    /// latest. Needs `Access::Execute`.
+    ///
+    /// Whoever has no background jobs leaves this and the next three as they are.
+    async fn start_job(&self, _permit: &Permit, _command: JobCommand) -> Result<String, SandboxError> {
+        Err(SandboxError::NoJobs)
+    }
+
+    /// What a job of the session printed from this byte on, or since it was last read, and how it is. Needs
+    /// `Access::Read`.
+    async fn read_job(
+        &self,
+        _permit: &Permit,
+        _session: &SessionId,
+        _job: &str,
+        _offset: Option<u64>,
+    ) -> Result<JobOutput, SandboxError> {
+        Err(SandboxError::NoJobs)
+    }
+
+    /// Ends a job of the session with everything it started, and shows what it printed since it was last read. One that
+    /// has ended stays as it is. Needs `Access::Session`: it takes back what the session itself began.
+    async fn end_job(
+        &self,
+        _permit: &Permit,
+        _session: &SessionId,
+        _job: &str,
+    ) -> Result<JobOutput, SandboxError> {
+        Err(SandboxError::NoJobs)
+    }
+
+    /// Ends all jobs of a session that is over. No call of a model, so that it needs no permit.
+    async fn end_jobs(&self, _session: &SessionId) {}
 }
 
 /// A file that was read.

@@ -64,6 +64,31 @@ impl Root {
         Ok(Real { path: real, meta })
     }
 
+    /// Where a path leads, whether something is there or not.
+    pub(super) fn leads_to(&self, path: &str) -> Result<String, SandboxError> {
+        let missing = match self.real(path) {
+            Ok(real) => return Ok(shown(&real.path)),
+            Err(error @ SandboxError::NotFound { .. }) => error,
+            Err(other) => return Err(other),
+        };
+        let relative = self.relative(path)?;
+        // What is not there has no links; but `..` behind it leads who knows where.
+        let mut there = relative.as_path();
+        while let (Some(parent), Some(name)) = (there.parent(), there.file_name()) {
+            there = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            if self.is_link(&there.join(name)) {
+                return Err(missing);
+            }
+            if let Ok(real) = self.dir.canonicalize(there) {
+                let rest = relative.strip_prefix(there).unwrap_or(&relative);
+                let is_plain =
+                    rest.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+                return if is_plain { Ok(shown(&real.join(rest))) } else { Err(missing) };
+            }
+        }
+        Err(missing)
+    }
+
     /// A directory, for a command or a walk.
     pub(super) fn directory(&self, path: &str) -> Result<PathBuf, SandboxError> {
         let real = self.real(path)?;

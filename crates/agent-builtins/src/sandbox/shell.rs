@@ -1,5 +1,6 @@
-//! Running a command: its own session, one pipe for both streams, and nothing left behind.
+//! Running a command: its own session, pipes for what it reads and prints, and nothing left behind.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
@@ -9,30 +10,73 @@ use std::time::Duration;
 
 use agent_core::Cancel;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe::Receiver;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::capture::Printed;
 use super::env::{FORCED, PATH};
 use super::family::{Family, Mark};
 use super::guardian::Guardian;
-use super::{Captured, CommandOutput, ExitReason, SandboxError};
+use super::wall::Wall;
+use super::{CommandOutput, ExitReason, SandboxError};
 
 /// What a command is started with.
 #[derive(Debug)]
-pub(super) struct Start<'s> {
-    pub(super) command: &'s str,
-    pub(super) cwd: &'s Path,
-    pub(super) env: &'s [(String, String)],
+pub(crate) struct Start<'s> {
+    pub(crate) command: &'s str,
+    pub(crate) cwd: &'s Path,
+    pub(crate) env: &'s [(String, String)],
+    /// What keeps it apart from the rest of the machine.
+    pub(crate) wall: Option<&'s Wall>,
 }
 
-/// A command that runs.
-struct Running {
+/// What a command reads, and where goes what it prints. By default it reads nothing and prints to one place.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) input: Vec<u8>,
+    pub(crate) out: Printed,
+    /// A place of its own for its errors; else they go with the rest, in the order they come.
+    pub(crate) errors: Option<Printed>,
+}
+
+/// A command that runs. Dropped, it kills everything the command started.
+pub(crate) struct Running {
     /// Before the child, so that a drop ends the group while its number still means this group.
     family: Family,
     child: Box<dyn ChildWrapper>,
+    input: Option<Feed>,
+    out: Outlet,
+    errors: Option<Outlet>,
+    began: Instant,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: ExitReason,
+    pub(crate) took: Duration,
+    pub(crate) stopped: Vec<String>,
+    pub(crate) unstopped: Vec<String>,
+}
+
+struct Feed {
+    pipe: Sender,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+struct Outlet {
     pipe: Receiver,
-    output: Captured,
+    into: Printed,
+}
+
+/// A child with our ends of its pipes.
+struct Piped {
+    child: Box<dyn ChildWrapper>,
+    input: Option<Feed>,
+    out: Outlet,
+    errors: Option<Outlet>,
 }
 
 /// Runs a command to its end. Dropping the future kills everything the command started.
@@ -41,18 +85,18 @@ pub(super) async fn run(
     most: Duration,
     cancel: &Cancel,
 ) -> Result<CommandOutput, SandboxError> {
-    let began = Instant::now();
-    let mut running = start.launch().map_err(|error| start.explain(error))?;
-    let end = tokio::select! {
-        status = running.outlast() => end_of(status.map_err(SandboxError::Start)?),
-        () = sleep(most) => ExitReason::TimedOut,
-        () = cancel.cancelled() => ExitReason::Cancelled,
-    };
-    let (stopped, unstopped) = running.stop(end).await?;
-    Ok(CommandOutput { exit: end, printed: running.retire(), took: began.elapsed(), stopped, unstopped })
+    let out = Printed::default();
+    let running = start.launch(Streams { out: out.clone(), ..Streams::default() })?;
+    let Ended { exit, took, stopped, unstopped } = running.finish(Some(most), cancel).await?;
+    Ok(CommandOutput { exit, printed: out.take(), took, stopped, unstopped })
 }
 
 impl Start<'_> {
+    /// Starts it; it runs on until [`Running::finish`] or a drop.
+    pub(crate) fn launch(&self, streams: Streams) -> Result<Running, SandboxError> {
+        self.begin(streams).map_err(|error| self.explain(error))
+    }
+
     fn explain(&self, error: io::Error) -> SandboxError {
         if error.kind() == io::ErrorKind::ArgumentListTooLong {
             return SandboxError::LongCommand { len: self.command.len() };
@@ -60,52 +104,84 @@ impl Start<'_> {
         SandboxError::Start(error)
     }
 
-    fn launch(&self) -> io::Result<Running> {
+    fn begin(&self, streams: Streams) -> io::Result<Running> {
+        let began = Instant::now();
         let mark = Mark::new();
         let guardian = Guardian::start(mark.variable())?;
-        let (reader, child) = match self.spawn("bash", &mark) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.spawn("sh", &mark)?,
+        let piped = match self.spawn("bash", &mark, &streams) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.wall.is_none() => {
+                self.spawn("sh", &mark, &streams)?
+            }
             other => other?,
         };
+        let Piped { child, input, out, errors } = piped;
         let family = Family::new(mark, guardian, child.id());
-        let pipe = Receiver::from_owned_fd(OwnedFd::from(reader))?;
-        Ok(Running { family, child, pipe, output: Captured::default() })
+        Ok(Running { family, child, input, out, errors, began })
     }
 
-    fn spawn(&self, shell: &str, mark: &Mark) -> io::Result<(io::PipeReader, Box<dyn ChildWrapper>)> {
-        let (reader, writer) = io::pipe()?;
-        let errors = writer.try_clone()?;
-        let mut wrap = CommandWrap::with_new(shell, |command| {
+    fn spawn(&self, shell: &str, mark: &Mark, streams: &Streams) -> io::Result<Piped> {
+        let (out, writer) = Outlet::open(&streams.out)?;
+        let (errors, errors_writer) = match &streams.errors {
+            Some(errors) => Outlet::open(errors).map(|(outlet, writer)| (Some(outlet), writer))?,
+            None => (None, writer.try_clone()?),
+        };
+        let (input, reader) = Feed::open(&streams.input)?;
+        let (program, arguments) = self.program(shell);
+        let mut wrap = CommandWrap::with_new(program, |command| {
             command
-                .arg("-c")
-                .arg(self.command)
+                .args(arguments)
                 .current_dir(self.cwd)
                 .env_clear()
                 .env(PATH.0, PATH.1)
                 .envs(self.env.iter().map(|(name, value)| (name, value)))
                 .envs(FORCED)
                 .env(mark.variable(), "1")
-                .stdin(Stdio::null())
+                .stdin(reader)
                 .stdout(writer)
-                .stderr(errors);
+                .stderr(errors_writer);
         });
         // A session of its own has no terminal to ask on, and its group can be signalled as one (cases T02, T04).
         wrap.wrap(ProcessSession).wrap(KillOnDrop);
-        // Our ends of the pipe's writing side go with `wrap`, so that the pipe ends when the command's own do.
-        Ok((reader, wrap.spawn()?))
+        // The command's ends of the pipes go with `wrap`, so that a pipe ends when the command's own do.
+        Ok(Piped { child: wrap.spawn()?, input, out, errors })
+    }
+
+    fn program(&self, shell: &str) -> (OsString, Vec<OsString>) {
+        let command = ["-c".into(), OsString::from(self.command)];
+        match self.wall {
+            Some(wall) => (wall.program(), wall.arguments(self.cwd).into_iter().chain(command).collect()),
+            None => (shell.into(), command.into()),
+        }
     }
 }
 
 impl Running {
-    /// Until the shell exits, whoever else holds the pipe.
+    /// Waits until the shell exits or is stopped: after this time, or when it is cancelled.
+    pub(crate) async fn finish(
+        mut self,
+        most: Option<Duration>,
+        cancel: &Cancel,
+    ) -> Result<Ended, SandboxError> {
+        let exit = tokio::select! {
+            status = self.outlast() => end_of(status.map_err(SandboxError::Start)?),
+            () = after(most) => ExitReason::TimedOut,
+            () = cancel.cancelled() => ExitReason::Cancelled,
+        };
+        let (stopped, unstopped) = self.stop(exit).await?;
+        self.family.disarm();
+        Ok(Ended { exit, took: self.began.elapsed(), stopped, unstopped })
+    }
+
+    /// Until the shell exits, whoever else holds the pipes.
     async fn outlast(&mut self) -> io::Result<ExitStatus> {
-        let Self { family, child, pipe, output } = self;
+        let Self { family, child, input, out, errors, .. } = self;
         let mut watch = std::pin::pin!(family.watch());
         let mut open = true;
         loop {
             tokio::select! {
                 status = child.wait() => return status,
-                () = pump(pipe, output), if open => open = false,
+                () = drain(out, errors.as_mut()), if open => open = false,
+                () = feed(input), if input.is_some() => {}
                 never = &mut watch => match never {},
             }
         }
@@ -142,22 +218,62 @@ impl Running {
     }
 
     async fn listen(&mut self, most: Duration) {
-        // That it takes longer is no error: whoever holds the pipe open is not waited for.
-        let _ = timeout(most, pump(&mut self.pipe, &mut self.output)).await;
-    }
-
-    fn retire(self) -> Captured {
-        self.family.disarm();
-        self.output
+        // That it takes longer is no error: whoever holds a pipe open is not waited for.
+        let _ = timeout(most, drain(&mut self.out, self.errors.as_mut())).await;
     }
 }
 
-/// Reads until the pipe ends. Reading never stops for a full buffer, so the command is never held up (case T03).
-async fn pump(pipe: &mut Receiver, into: &mut Captured) {
-    let mut buffer = vec![0; 64 * 1024];
-    // An error of the pipe ends the output like its end does.
-    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-        into.push(&buffer[..read]);
+impl Feed {
+    /// Nothing to read is no pipe at all.
+    fn open(bytes: &[u8]) -> io::Result<(Option<Self>, Stdio)> {
+        if bytes.is_empty() {
+            return Ok((None, Stdio::null()));
+        }
+        let (reader, writer) = io::pipe()?;
+        let pipe = Sender::from_owned_fd(OwnedFd::from(writer))?;
+        Ok((Some(Self { pipe, bytes: bytes.to_owned(), at: 0 }), reader.into()))
+    }
+}
+
+impl Outlet {
+    fn open(into: &Printed) -> io::Result<(Self, io::PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Self { pipe: Receiver::from_owned_fd(OwnedFd::from(reader))?, into: into.clone() }, writer))
+    }
+
+    /// Reads until the pipe ends. Reading never stops for a full buffer, so the command is never held up (case T03).
+    async fn drain(&mut self) {
+        let mut buffer = vec![0; 64 * 1024];
+        // An error of the pipe ends the output like its end does.
+        while let Ok(read @ 1..) = self.pipe.read(&mut buffer).await {
+            self.into.push(&buffer[..read]);
+        }
+    }
+}
+
+async fn drain(out: &mut Outlet, errors: Option<&mut Outlet>) {
+    match errors {
+        Some(errors) => {
+            tokio::join!(out.drain(), errors.drain());
+        }
+        None => out.drain().await,
+    }
+}
+
+/// Gives a command what it reads, and closes the pipe behind it. One that does not want to read it has what it wants.
+async fn feed(input: &mut Option<Feed>) {
+    while let Some(Feed { pipe, bytes, at }) = input {
+        match pipe.write(&bytes[*at..]).await {
+            Ok(written @ 1..) if *at + written < bytes.len() => *at += written,
+            Ok(_) | Err(_) => *input = None,
+        }
+    }
+}
+
+async fn after(most: Option<Duration>) {
+    match most {
+        Some(most) => sleep(most).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
 
+use agent_tools::ToolError;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt as _};
 
 use super::root::{Root, open_file, regular, shown};
@@ -25,8 +26,13 @@ struct Staged<'d> {
     name: String,
 }
 
-pub(super) fn write(root: &Root, write: &FileWrite) -> Result<String, SandboxError> {
+/// `checked` is the real path that permission was given for.
+pub(super) fn write(root: &Root, write: &FileWrite, checked: Option<&str>) -> Result<String, SandboxError> {
     let target = locate(root, &write.path)?;
+    if let Some(checked) = checked.filter(|checked| *checked != shown(&target.path)) {
+        let (checked, found) = (checked.to_owned(), shown(&target.path));
+        return Err(SandboxError::Permit(ToolError::MovedPath { checked, found }));
+    }
     if target.existing.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
         return Err(SandboxError::ReadOnly { path: write.path.clone() });
     }
@@ -196,6 +202,6 @@ mod tests {
             drop(root.dir.create(format!(".agent-{}-{number}.tmp", std::process::id())).unwrap());
         }
         let file = FileWrite { path: "f".to_owned(), bytes: b"x".to_vec(), expect: Expect::Absent };
-        assert_eq!(write(&root, &file).unwrap(), "f");
+        assert_eq!(write(&root, &file, None).unwrap(), "f");
     }
 }

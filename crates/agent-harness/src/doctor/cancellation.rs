@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent_core::{Cancel, CardError, Context, RawJson, TerminalReason, ToolCard, ToolOutput};
 use agent_tools::{
-    Access, NoBlobs, PermissionMode, Permissions, Permit, SlotsHandle, Tool, ToolCx, ToolError, ToolSet,
-    ToolTraits, Verdict,
+    Access, NoBlobs, PermissionMode, Permissions, Permit, Proposal, SlotsHandle, Tool, ToolCx, ToolError,
+    ToolSet, ToolTraits, Verdict,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -119,7 +119,8 @@ async fn cancelled_call(tool: &dyn Tool) -> bool {
     let (Ok(session), input) = (id(), RawJson::empty_object()) else { return true };
     let call = call(0, tool.card().name());
     let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
-    let Verdict::Allow(permit) = permissions.check(tool, &call, &input) else { return true };
+    let proposal = Proposal::new(tool, &call.id, &input);
+    let Verdict::Allow(permit) = permissions.check(proposal).await else { return true };
     let cancel = Cancel::new();
     cancel.cancel();
     let slots = SlotsHandle::default();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::ToolOutput;
-use agent_tools::{Access, PermissionDecision, PermissionRule, Permissions, Tool};
+use agent_core::{Layer, ToolOutput};
+use agent_tools::{Access, Pattern, PermissionRule, Permissions, Tool};
 
 use super::rehearsal::{calls, words};
 use super::{Finding, Rehearsal};
@@ -33,7 +33,7 @@ pub(super) async fn examine(config: &HarnessConfig) -> Finding {
 /// Calls every tool under a rule that refuses it.
 async fn refuse_all(finding: &mut Finding, config: &HarnessConfig) -> Result<(), HarnessError> {
     let names: Vec<&str> = config.tools.cards().iter().map(|card| card.name()).collect();
-    let deny = |name: &&str| PermissionRule { tool: (*name).to_owned(), decision: PermissionDecision::Deny };
+    let deny = |name: &&str| PermissionRule::deny(Pattern::tool(*name)).from_layer(Layer::Managed);
     let mut permissions: Permissions = config.permissions.clone();
     permissions.rules.extend(names.iter().map(deny));
     let refusing = HarnessConfig { permissions, asker: Arc::new(NobodyToAsk), ..config.clone() };
@@ -86,13 +86,14 @@ fn judge_policy(finding: &mut Finding, config: &HarnessConfig, ran: &[String]) {
 }
 
 fn judge_rules(finding: &mut Finding, config: &HarnessConfig) {
-    for PermissionRule { tool, decision } in &config.permissions.rules {
-        match config.tools.get(tool) {
-            Some(_) => finding.saw(format!("rule: {tool} is always {decision:?}")),
-            None => finding.warn(
-                format!("the rule {decision:?} for {tool} fits no tool"),
+    for rule in &config.permissions.rules {
+        if config.tools.cards().iter().any(|card| rule.pattern.names(card.name())) {
+            finding.saw(format!("rule: {rule}"));
+        } else {
+            finding.warn(
+                format!("the rule {rule} fits no tool"),
                 format!("Name one of: {}.", config.tools.names()),
-            ),
+            );
         }
     }
     for tool in config.tools.iter().filter(|tool| claims_to_read(tool)) {

@@ -19,7 +19,7 @@ use crate::front::opening;
 
 /// What the requests of one question cost, also of one that was broken off.
 #[derive(Default)]
-struct Spent {
+pub(super) struct Spent {
     ended: Usage,
     fold: ResponseBuilder,
 }
@@ -96,7 +96,7 @@ fn unforced(choice: &ToolChoice) -> ToolChoice {
 }
 
 /// Nothing but the question, without tools, at temperature 0 where the model takes one.
-fn apart(
+pub(super) fn apart(
     model: &dyn LanguageModel,
     system: &Text,
     words: &Text,
@@ -121,7 +121,7 @@ fn apart(
 }
 
 /// Sends it until there is an answer, with the few attempts that such a question has.
-async fn exchange(
+pub(super) async fn exchange(
     config: &HarnessConfig,
     model: &dyn LanguageModel,
     request: &Outgoing,
@@ -191,7 +191,7 @@ fn said(response: &Response) -> Answer {
 }
 
 impl Spent {
-    fn total(mut self) -> Usage {
+    pub(super) fn total(mut self) -> Usage {
         self.ended += self.fold.usage();
         self.ended
     }

@@ -200,8 +200,11 @@ impl Drive {
             lost: &self.recovered.lost,
             active: self.prepared.active.as_ref(),
             context: &self.prepared.context,
+            turn_from: self.turn_from,
         };
-        let results = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
+        let worked = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
+        let tools::Worked { results, spent } = worked;
+        self.pay(&spent);
         for result in results {
             self.report(Report::Result(result)).await?;
         }

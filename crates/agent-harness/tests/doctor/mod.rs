@@ -15,7 +15,7 @@ use agent_prompt::{Fragment, Layer, Prompt, Session, Static, Value};
 use agent_providers::{HttpConfig, HttpModel};
 use agent_store::{MemoryStore, Store};
 use agent_tools::{
-    Access, OutputCap, PermissionDecision, PermissionMode, PermissionRule, ToolConfig, ToolError, ToolSet,
+    Access, OutputCap, Pattern, PermissionMode, PermissionRule, ToolConfig, ToolError, ToolSet,
     ToolSetBuilder,
 };
 use agent_turn::{StopConditionExt, step_count, tool_called};
@@ -269,13 +269,12 @@ fn permissions_that_let_everything_run() {
         config.tools = base_tools().with(run()).freeze().unwrap();
         config.permissions.mode = PermissionMode::Bypass;
     });
-    let rule = |tool: &str, decision| PermissionRule { tool: tool.into(), decision };
-    check(name, CheckStatus::Warn, "rule: run is always Allow", |config| {
+    check(name, CheckStatus::Warn, "rule: allow run (user)", |config| {
         config.tools = base_tools().with(run()).freeze().unwrap();
-        config.permissions.rules = vec![rule("run", PermissionDecision::Allow)];
+        config.permissions.rules = vec![PermissionRule::allow(Pattern::tool("run"))];
     });
-    check(name, CheckStatus::Warn, "the rule Deny for bsh fits no tool", |config| {
-        config.permissions.rules = vec![rule("bsh", PermissionDecision::Deny)];
+    check(name, CheckStatus::Warn, "the rule deny bsh (user) fits no tool", |config| {
+        config.permissions.rules = vec![PermissionRule::deny(Pattern::tool("bsh"))];
     });
     check(name, CheckStatus::Pass, "4 of 4 tools were called under a rule that refuses them", |config| {
         config.tools = base_tools().with(run()).freeze().unwrap();

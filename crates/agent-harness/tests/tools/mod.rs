@@ -1,8 +1,17 @@
 //! Every call gets its result, whatever happens to it.
 
+mod approval;
+mod batch;
+mod hooks;
+mod paths;
+mod refused;
+mod shorten;
+
 use std::sync::Arc;
 
-use agent_core::{ContentPart, Entry, FilePart, FileSource, Text, ToolOutput};
+use agent_core::{
+    ContentPart, Entry, Event, EventBody, FilePart, FileSource, History, JournalRecord, Text, ToolOutput,
+};
 use agent_harness::{Answer, Asker, AskerError, Harness, HarnessConfig};
 use agent_store::Store;
 use agent_testkit::{Reply, ScriptedModel};
@@ -68,6 +77,48 @@ fn too_much_output_is_kept_elsewhere() {
     });
 }
 
+/// An agent with the tools of the tests and other parts; everything is allowed when nothing else is said.
+fn agent(replies: Vec<Reply>, change: impl FnOnce(&mut HarnessConfig, &Effects)) -> Agent {
+    taken_up(replies, Points::default(), change)
+}
+
+/// The same on a store that has sessions.
+fn taken_up(replies: Vec<Reply>, store: Points, change: impl FnOnce(&mut HarnessConfig, &Effects)) -> Agent {
+    let agent = Agent::with(ScriptedModel::new(replies).by_history(), store, Effects::default());
+    let mut config = agent.harness.config().clone();
+    change(&mut config, &agent.effects);
+    Agent { harness: Harness::new(config), ..agent }
+}
+
+/// The results of all steps, in order.
+fn results(history: &History) -> Vec<ToolOutput> {
+    let steps = history.entries().iter().filter_map(|entry| match entry {
+        Entry::Step(step) => Some(step),
+        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+    });
+    steps.flat_map(|step| step.results().iter().map(|result| result.output.clone())).collect()
+}
+
+/// What the user of the program is told of calls.
+fn diagnosed(events: &[Event]) -> Vec<String> {
+    let lines = events.iter().filter_map(|event| {
+        let EventBody::RequestDiagnostic(diagnostic) = &event.body else { return None };
+        Some(format!("{}: {}", diagnostic.what, diagnostic.why))
+    });
+    lines.collect()
+}
+
+/// Results that are journaled and not committed yet.
+async fn journaled(store: &Points) -> Vec<ToolOutput> {
+    let record = store.load(&id()).await.unwrap();
+    let records = record.map(|record| record.journal).unwrap_or_default();
+    let finished = records.into_iter().filter_map(|record| match record {
+        JournalRecord::Finished { result, .. } => Some(result.output),
+        JournalRecord::Response(_) | JournalRecord::Active(_) | JournalRecord::Started(_) => None,
+    });
+    finished.collect()
+}
+
 /// Answers with what was put in, and notes what was asked.
 #[derive(Debug)]
 struct Person(Effects, Answer);
@@ -94,7 +145,7 @@ fn a_person_decides() {
             let harness = Harness::new(config);
             watch(harness.session(id()).send("go").await.unwrap()).await;
             let record = store.load(&id()).await.unwrap().unwrap();
-            let (history, _) = agent_core::History::load(&record.entries).unwrap();
+            let (history, _) = History::load(&record.entries).unwrap();
             let result = talk(&history).lines().nth(1).unwrap().to_owned();
             format!("{:?}\n{result}", effects.all())
         })
@@ -146,7 +197,7 @@ fn nothing_begins_after_the_turn_was_stopped() {
         assert_eq!(end.unwrap().reason, agent_core::TerminalReason::Aborted);
         assert_eq!(effects.all(), ["asked"], "the call that needed nobody did not begin either");
         let record = store.load(&id()).await.unwrap().unwrap();
-        let (history, _) = agent_core::History::load(&record.entries).unwrap();
+        let (history, _) = History::load(&record.entries).unwrap();
         insta::assert_snapshot!(talk(&history).lines().nth(1).unwrap(), @"step: look_on -> Not run: the user stopped the turn before this call ran.; launch -> Not run: the user stopped the turn before anyone answered whether this call may run.");
     });
 }
@@ -190,7 +241,7 @@ fn words_beside_files_are_capped_too() {
         config.tools = ToolSet::builder().with(tool).freeze().unwrap();
         Harness::new(config).session(id()).send("go").await.unwrap().finish().await.unwrap();
         let record = store.load(&id()).await.unwrap().unwrap();
-        let (history, _) = agent_core::History::load(&record.entries).unwrap();
+        let (history, _) = History::load(&record.entries).unwrap();
         let Entry::Step(step) = &history.entries()[1] else { panic!("a step") };
         let ToolOutput::Content(parts) = &step.results()[0].output else { panic!("content") };
         assert!(

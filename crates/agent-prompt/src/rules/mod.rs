@@ -10,11 +10,11 @@ pub use path::{PathRefusal, RulePath, RuleRoot};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::Diagnostic;
+use agent_core::{Diagnostic, Layer};
 
 use crate::assemble::Prompt;
 use crate::fragment::Fragment;
-use crate::layer::{Layer, Source};
+use crate::source::Source;
 use crate::stability::Session;
 use crate::value::Value;
 use import::Expansion;

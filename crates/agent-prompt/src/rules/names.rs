@@ -1,9 +1,9 @@
 //! Which files hold rules, and in which order they are looked for.
 
+use agent_core::Layer;
 use serde::{Deserialize, Serialize};
 
 use super::path::{PathRefusal, RulePath, RuleRoot};
-use crate::layer::Layer;
 
 /// How many imports may lead from a rule file to the text it takes in.
 pub const IMPORT_DEPTH: usize = 5;

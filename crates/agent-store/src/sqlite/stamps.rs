@@ -144,8 +144,14 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
 
 /// The same state with these stamps.
 fn with_reads(slots: &Slots, reads: Reads) -> Slots {
-    let Slots { todos, reads: _, notes, skills } = slots;
-    Slots { todos: todos.clone(), reads, notes: notes.clone(), skills: skills.clone() }
+    let Slots { todos, reads: _, notes, skills, allowed } = slots;
+    Slots {
+        todos: todos.clone(),
+        reads,
+        notes: notes.clone(),
+        skills: skills.clone(),
+        allowed: allowed.clone(),
+    }
 }
 
 /// Journal records as their rows hold them: of the stamps, those that are new since the last commit.

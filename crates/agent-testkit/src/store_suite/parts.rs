@@ -75,7 +75,13 @@ pub(super) const RAW: &str = r#"{"z":12345678901234567890,"a":[1.0,1e2,"\u00e9"]
 pub(super) static EMPTY: Checkpoint = Checkpoint {
     turn: None,
     last_turn: 0,
-    slots: Slots { todos: Vec::new(), reads: BTreeMap::new(), notes: None, skills: Vec::new() },
+    slots: Slots {
+        todos: Vec::new(),
+        reads: BTreeMap::new(),
+        notes: None,
+        skills: Vec::new(),
+        allowed: Vec::new(),
+    },
     usage: Usage {
         input: 0,
         output: 0,

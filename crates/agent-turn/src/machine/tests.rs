@@ -149,6 +149,31 @@ fn a_newer_turn_is_refused_and_release_1_is_read() {
     assert!(matches!(Turn::restore(&RawJson::parse(newer).unwrap()), Err(RestoreError::Newer { found: 2 })));
 }
 
+#[test]
+fn too_many_refused_calls_end_a_turn() {
+    let check = |refused: u32, each: u32, expect: &str| {
+        let mut turn = Turn::new(TurnId::FIRST);
+        for _ in 0..refused / each {
+            turn.handle(&step_count(99), Report::Prepared).unwrap();
+            let names: Vec<String> = (0..each).map(|n| n.to_string()).collect();
+            let calls: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+            turn.handle(&step_count(99), Report::Response(response(&calls, FinishKind::ToolCalls))).unwrap();
+            for name in &names {
+                turn.handle(&step_count(99), result(name, ToolOutput::denied("no"))).unwrap();
+            }
+        }
+        let end = match turn.poll() {
+            Want::End(reason) => reason.to_string(),
+            Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::Park(_) => "goes on".to_owned(),
+        };
+        assert_eq!(end, expect, "{refused} refused, {each} a step");
+    };
+    check(9, 1, "goes on");
+    check(10, 1, "permission_denied");
+    check(8, 4, "goes on");
+    check(12, 4, "permission_denied");
+}
+
 proptest! {
     /// Whatever a driver reports in whatever order: a turn takes at most its limit of steps, every step is paired,
     /// a misuse changes nothing, and an ended turn stays ended.

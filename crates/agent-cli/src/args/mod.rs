@@ -1,9 +1,16 @@
 //! The command line.
 
+mod tools;
+
 use std::path::PathBuf;
 
 use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use tools::{
+    CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, RuleArgs, ToolsArgs, ToolsCommand,
+    ToolsListArgs, ToolsShowArgs,
+};
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
 #[derive(Debug, Parser)]
@@ -29,6 +36,10 @@ pub(crate) enum Command {
     Context(StoredArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
+    /// Look at the built-in tools, and run one as a model would have it run
+    Tools(ToolsArgs),
+    /// Try what the permission rules say of a call; nothing runs
+    Permissions(PermissionsArgs),
     /// Look at what goes over the wire to a provider
     Wire(WireArgs),
     /// Find out why prompts are paid for again
@@ -113,9 +124,8 @@ pub(crate) struct AgentArgs {
     /// Most requests of one model call; what fails for now is sent again after a wait
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_attempts: u32,
-    /// What may happen without asking
-    #[arg(long, value_enum, default_value_t = ModeArg::Default)]
-    pub(crate) permission_mode: ModeArg,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
     /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,

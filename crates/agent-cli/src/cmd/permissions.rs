@@ -1,0 +1,103 @@
+//! `agent permissions check`: what the rules say of a call, and why; nothing runs.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use agent::{DecidedBy, Matter, Ruling, Subject, Tool};
+use agent_core::RawJson;
+use serde::Serialize;
+
+use super::tools::{named, on};
+use crate::args::PermissionsCheckArgs;
+use crate::error::CliError;
+use crate::show::plain;
+use crate::{settings, tell};
+
+/// A ruling as JSON.
+#[derive(Serialize)]
+struct Shown<'r> {
+    tool: &'r str,
+    decision: &'static str,
+    /// `rule`, `mode`, `tool`, `hook` or `unknown`.
+    by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    /// The part of the input that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<&'r str>,
+}
+
+pub(crate) async fn check(args: PermissionsCheckArgs) -> Result<ExitCode, CliError> {
+    let settings = settings::load(&args.cwd, &args.given())?;
+    tell::withheld(&settings)?;
+    let tools = on(&args.cwd)?;
+    let tool = named(&tools, &args.tool)?;
+    let input = RawJson::parse(args.input.as_str()).map_err(|cause| CliError::ToolInput { cause })?;
+    if let Err(error) = tool.validate(&input) {
+        tell::note(&format!("the call would not run, whatever is allowed: {error}"))?;
+    }
+    let subject = subject(&**tool, &input).await;
+    let matter = Matter {
+        tool: tool.card().name(),
+        access: tool.traits().access,
+        own: tool.traits().permission,
+        subject: Some(&subject),
+        before: None,
+    };
+    let ruling = settings.permissions.rule_on(&matter, &[], None);
+    let mut out = stdout();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&Shown::of(&args.tool, &ruling))?)?;
+    } else {
+        writeln!(out, "{}\ndecided by: {}", ruling.decision.name(), plain(&reason(&ruling)))?;
+        if let Some(part) = &ruling.part {
+            writeln!(out, "because of: {}", plain(part).replace('\n', "↵"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What rules look at: the input itself where the tool names no part of it.
+async fn subject(tool: &dyn Tool, input: &RawJson) -> Subject {
+    tool.subject(input).await.unwrap_or_else(|| Subject::Text(input.get().to_owned()))
+}
+
+fn reason(ruling: &Ruling) -> String {
+    match &ruling.by {
+        DecidedBy::Rule(rule) => format!("the rule {rule}"),
+        DecidedBy::Mode(mode) => format!("the mode {}, for no rule covers the call", mode.name()),
+        DecidedBy::Tool => "the tool itself, for no rule covers the call".to_owned(),
+        DecidedBy::Hook(name) => format!("the hook {name}"),
+        DecidedBy::Unknown => {
+            "a part that is only known when it runs, which rules cannot be held against".to_owned()
+        }
+    }
+}
+
+impl<'r> Shown<'r> {
+    fn of(tool: &'r str, ruling: &'r Ruling) -> Self {
+        let shown = |by| Self {
+            tool,
+            decision: ruling.decision.name(),
+            by,
+            rule: None,
+            layer: None,
+            mode: None,
+            part: ruling.part.as_deref(),
+        };
+        match &ruling.by {
+            DecidedBy::Rule(rule) => {
+                let (pattern, layer) = (rule.pattern.to_string(), rule.layer.name());
+                Self { rule: Some(pattern), layer: Some(layer), ..shown("rule") }
+            }
+            DecidedBy::Mode(mode) => Self { mode: Some(mode.name()), ..shown("mode") },
+            DecidedBy::Tool => shown("tool"),
+            DecidedBy::Hook(_) => shown("hook"),
+            DecidedBy::Unknown => shown("unknown"),
+        }
+    }
+}

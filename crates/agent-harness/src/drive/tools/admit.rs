@@ -1,0 +1,105 @@
+//! Whether a call can and may run, as far as no person is needed: preflight, hooks, input, permission.
+
+use agent_core::{ActionOutcome, Layer, ToolCall, ToolOutput};
+use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdict, preflight};
+
+use super::hooks::{self, Hooked};
+use super::{Admitted, Cleared, Done, Said, Site};
+use crate::drive::call::inactive;
+
+/// What the check said of a call.
+pub(super) enum Checked {
+    Cleared(Cleared),
+    /// A person decides.
+    Ask(Admitted),
+    Answered(Done),
+}
+
+/// Checks one call; `None` when the run was stopped meanwhile.
+pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
+    let at_once = |words| Some(Checked::Answered(Done::at_once(call, words)));
+    if let Some(words) = inactive(site.active, &site.config.tools, &call.name) {
+        return at_once(ToolOutput::error(words));
+    }
+    let (tool, input) = match preflight(&site.config.tools, call) {
+        Preflight::Run(tool, input) => (tool, input),
+        Preflight::Answer(output) => return at_once(output),
+    };
+    if site.lost.contains(&call.id) && !tool.traits().idempotent {
+        return at_once(ToolOutput::error(OUTCOME_UNKNOWN));
+    }
+    let admitted = Admitted { call: call.clone(), tool, input, said: Said::default() };
+    if site.config.tool_hooks.is_empty() {
+        return Some(judge(site, admitted).await);
+    }
+    match Box::pin(hooks::before(site, admitted)).await {
+        Hooked::Goes(admitted) => Some(judge(site, admitted).await),
+        Hooked::Ends(done) => Some(Checked::Answered(done)),
+        Hooked::Stopped => None,
+    }
+}
+
+/// Looks at an input that is not the model's own, then for permission; a person is only asked about what can run.
+async fn judge(site: &Site<'_>, admitted: Admitted) -> Checked {
+    if admitted.written().is_some()
+        && let Err(misfit) = admitted.tool.validate(&admitted.input)
+    {
+        return Checked::Answered(misplaced(admitted, &misfit));
+    }
+    match decide(site, &admitted).await {
+        Verdict::Allow(permit) => Checked::Cleared(Cleared { admitted, permit }),
+        Verdict::Deny(words) => {
+            Checked::Answered(admitted.answered(ActionOutcome::Denied, ToolOutput::denied(words)))
+        }
+        Verdict::Ask(_) => match admitted.tool.validate(&admitted.input) {
+            Ok(()) => Checked::Ask(admitted),
+            Err(misfit) => {
+                let output = ToolOutput::error(misfit.to_string());
+                Checked::Answered(admitted.answered(ActionOutcome::Failed, output))
+            }
+        },
+    }
+}
+
+/// The permission check, with what was allowed in this session.
+pub(super) async fn decide(site: &Site<'_>, admitted: &Admitted) -> Verdict {
+    let Admitted { call, tool, input, said } = admitted;
+    let remembered = remembered(site);
+    let proposal = Proposal {
+        written: admitted.written(),
+        remembered: &remembered,
+        allowed_by: said.allowed_by.as_deref(),
+        asked_by: said.asked_by.as_deref(),
+        ..Proposal::new(&**tool, &call.id, input)
+    };
+    site.config.permissions.check(proposal).await
+}
+
+fn remembered(site: &Site<'_>) -> Vec<PermissionRule> {
+    let rule = |text: &String| match text.parse::<Pattern>() {
+        Ok(pattern) => Some(PermissionRule::allow(pattern).from_layer(Layer::Session)),
+        Err(error) => {
+            tracing::warn!(%error, "a permission that the session remembers does not hold");
+            None
+        }
+    };
+    site.slots.read(|slots| slots.allowed.iter().filter_map(rule).collect())
+}
+
+/// A hook gave an input that the tool does not take: the model cannot mend that.
+fn misplaced(admitted: Admitted, misfit: &ToolError) -> Done {
+    // What else the error says is for whoever wrote the input.
+    let why = if let ToolError::Input { path, cause, .. } = misfit {
+        format!("at `{path}`: {cause}")
+    } else {
+        misfit.to_string()
+    };
+    let words = format!(
+        "`{}` was not run: {} put another input in place of yours, and the tool does not take it ({why}). Do not repeat the call; tell the user that the hook must be mended.",
+        admitted.call.name,
+        admitted.said.changed_by.join(", then "),
+    );
+    admitted.answered(ActionOutcome::Failed, ToolOutput::error(words))
+}
+
+const OUTCOME_UNKNOWN: &str = "Outcome unknown: the program stopped while this call ran. It may have had all, part or none of its effect. Look at the present state before you decide whether to call it again.";

@@ -1,0 +1,67 @@
+//! Words that stand beside a result: what ran when the model wrote something else, and what hooks have to say.
+
+use std::borrow::Cow;
+
+use agent_core::{ContentPart, Text, ToolOutput};
+use agent_tools::OutputCap;
+
+use super::shorten::offload;
+use super::{Done, Site};
+use crate::HarnessError;
+
+/// The output with a block for each of the words that belong to the call.
+pub(super) async fn beside(
+    site: &Site<'_>,
+    done: &Done,
+    output: ToolOutput,
+) -> Result<ToolOutput, HarnessError> {
+    if done.said.changed_by.is_empty() && done.said.context.is_empty() {
+        return Ok(output);
+    }
+    let mut blocks = Vec::new();
+    if let Some(words) = changed(site, done).await? {
+        blocks.push(block(&words));
+    }
+    for words in &done.said.context {
+        blocks.push(block(&offload(site, &CONTEXT_CAP, words.as_str()).await?));
+    }
+    Ok(if blocks.is_empty() { output } else { with(output, blocks.join("\n")) })
+}
+
+/// What ran, or would have, when that is not what the model wrote. Its own call stays as it is in the history.
+async fn changed(site: &Site<'_>, done: &Done) -> Result<Option<String>, HarnessError> {
+    let input = done.input.as_ref().filter(|input| done.call.input.as_str() != input.get());
+    let Some(input) = input else { return Ok(None) };
+    let by = done.said.changed_by.join(", then ");
+    let shown = offload(site, &INPUT_CAP, input.get()).await?;
+    let what = if done.ran { "What ran" } else { "What was to run" };
+    Ok(Some(format!("{what} is not what you wrote: {by} put this input in its place:\n{shown}")))
+}
+
+/// One block; the words cannot end it.
+fn block(words: &str) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", words.replace(CLOSES, ESCAPED))
+}
+
+fn with(output: ToolOutput, words: String) -> ToolOutput {
+    let behind = |before: Cow<'_, str>| format!("{}\n{words}", before.trim_end());
+    match output {
+        ToolOutput::Text(text) => ToolOutput::text(behind(text.as_str().into())),
+        ToolOutput::Json(json) => ToolOutput::text(behind(json.get().into())),
+        ToolOutput::Error(text) => ToolOutput::error(behind(text.as_str().into())),
+        ToolOutput::Denied(text) => ToolOutput::denied(behind(text.as_str().into())),
+        ToolOutput::Content(mut parts) => {
+            parts.extend(Text::new(words).map(ContentPart::Text));
+            ToolOutput::Content(parts)
+        }
+        other => other,
+    }
+}
+
+const CLOSES: &str = "</system-reminder>";
+/// In a JSON string it is the same text.
+const ESCAPED: &str = "<\\/system-reminder>";
+/// How much of an input is shown; all of it can be read on.
+const INPUT_CAP: OutputCap = OutputCap { lines: 100, bytes: 8_000, line_chars: 8_000 };
+/// How much a hook may say; all of it can be read on.
+const CONTEXT_CAP: OutputCap = OutputCap { lines: 200, bytes: 8_000, line_chars: 8_000 };

@@ -1,0 +1,176 @@
+//! Where the calls of a step are run batch by batch, and their answers collected, journaled and told.
+
+use agent_core::{
+    ActionCall, EntryId, EventBody, Excerpt, JournalRecord, PendingStep, ToolCall, ToolResult, Usage,
+};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use super::admit::{self, Checked};
+use super::approve::{self, Asked};
+use super::execute::execute;
+use super::finish::{Finished, finish};
+use super::{Cleared, Done, Site, Work, Worked};
+use crate::HarnessError;
+use crate::live::Live;
+use crate::outbox::Outbox;
+
+/// Where the answers of a step are collected, journaled and told.
+pub(super) struct Desk<'a> {
+    site: &'a Site<'a>,
+    pub(super) pending: &'a PendingStep,
+    pub(super) turn_from: EntryId,
+    /// The calls that had no result when the step was taken up.
+    pub(super) calls: &'a [ToolCall],
+    pub(super) live: &'a mut Live,
+    out: &'a mut Outbox,
+    /// What the next write stores.
+    records: Vec<JournalRecord>,
+    pub(super) worked: Worked,
+}
+
+/// How a batch ended.
+#[derive(PartialEq, Eq)]
+pub(super) enum Batch {
+    Done,
+    /// The run was stopped before anything of it began.
+    Stopped,
+}
+
+impl Batch {
+    pub(super) fn is_stopped(&self) -> bool {
+        *self == Self::Stopped
+    }
+}
+
+impl<'a> Desk<'a> {
+    /// A desk for these calls of a step; the next write stores its response, where that is not stored.
+    pub(super) fn new(
+        site: &'a Site<'a>,
+        work: &'a Work<'_>,
+        calls: &'a [ToolCall],
+        live: &'a mut Live,
+        out: &'a mut Outbox,
+    ) -> Self {
+        let mut records = Vec::new();
+        if !work.is_stored {
+            out.stage(EventBody::ActionsRequested { calls: calls.iter().map(action).collect() });
+            records.push(JournalRecord::Response(work.pending.clone()));
+            records.extend(work.active.cloned().map(JournalRecord::Active));
+        }
+        let worked = Worked { results: Vec::with_capacity(calls.len()), spent: Usage::default() };
+        let (pending, turn_from) = (&work.pending, work.turn_from);
+        Self { site, pending, turn_from, calls, live, out, records, worked }
+    }
+}
+
+impl Desk<'_> {
+    /// Runs the calls of a batch together. Each answer is stored before anything else is waited for: at once while
+    /// others run, and the last one with what begins next, or with the commit of the step.
+    pub(super) async fn run_batch(&mut self, batch: &[ToolCall]) -> Result<Batch, HarnessError> {
+        let site = self.site;
+        if !site.config.tool_hooks.is_empty() {
+            // A hook may take long: the answer that was paid for is safe before.
+            self.flush().await?;
+        }
+        let mut checked = Vec::with_capacity(batch.len());
+        for call in batch {
+            match admit::check(site, call).await {
+                Some(call) => checked.push(call),
+                None => return Ok(Batch::Stopped),
+            }
+        }
+        let Some(cleared) = self.clear(checked).await? else { return Ok(Batch::Stopped) };
+        let mut running = FuturesUnordered::new();
+        for Cleared { admitted, permit } in cleared {
+            if !admitted.tool.traits().idempotent {
+                self.records.push(JournalRecord::Started(admitted.call.id.clone()));
+            }
+            running.push(async move {
+                let done = execute(site.cx(&admitted.call), site.cancel, admitted, permit).await;
+                finish(site, done).await
+            });
+        }
+        if running.is_empty() {
+            return Ok(Batch::Done);
+        }
+        self.flush().await?;
+        while let Some(finished) = running.next().await {
+            self.record(finished?);
+            if !running.is_empty() {
+                self.flush().await?;
+            }
+        }
+        Ok(Batch::Done)
+    }
+
+    /// Asks where a person decides, one question at a time, and answers what does not run. `None` when the run was
+    /// stopped: nothing of the batch has begun then, so nothing of it begins.
+    async fn clear(&mut self, checked: Vec<Checked>) -> Result<Option<Vec<Cleared>>, HarnessError> {
+        let site = self.site;
+        if checked.iter().any(|checked| matches!(checked, Checked::Ask(_))) {
+            // A person may take long, too.
+            self.flush().await?;
+        }
+        let mut cleared = Vec::with_capacity(checked.len());
+        for checked in checked {
+            let asked = match checked {
+                Checked::Cleared(call) => Asked::Cleared(call),
+                Checked::Answered(done) => Asked::Answered(done),
+                // On the heap: few calls ask.
+                Checked::Ask(admitted) => Box::pin(approve::ask(site, admitted)).await,
+            };
+            match asked {
+                Asked::Cleared(call) => cleared.push(call),
+                Asked::Answered(done) => self.answer(done).await?,
+                Asked::Stopped(done) => {
+                    self.answer(done).await?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(cleared))
+    }
+
+    /// Finishes a call that does not run.
+    async fn answer(&mut self, mut done: Done) -> Result<(), HarnessError> {
+        self.count_refusal(&mut done);
+        if !self.site.config.tool_hooks.is_empty() {
+            self.flush().await?;
+        }
+        let finished = finish(self.site, done).await?;
+        self.record(finished);
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), HarnessError> {
+        self.live.journal(self.site.config, self.out, &std::mem::take(&mut self.records)).await
+    }
+
+    /// Tells and records one answer; the next flush stores it.
+    fn record(&mut self, finished: Finished) {
+        let Finished { call, outcome, output, shown, told, spent } = finished;
+        for diagnostic in told {
+            self.out.stage(EventBody::RequestDiagnostic(diagnostic));
+        }
+        self.worked.spent += &spent;
+        self.out.stage(EventBody::ActionResult {
+            call: call.id.clone(),
+            tool: call.name,
+            outcome,
+            preview: Excerpt::of(&shown, PREVIEW_BYTES),
+            bytes: shown.len() as u64,
+        });
+        let result = ToolResult { call: call.id, output };
+        self.records
+            .push(JournalRecord::Finished { result: result.clone(), slots: self.live.changed_slots() });
+        self.worked.results.push(result);
+    }
+}
+
+fn action(call: &ToolCall) -> ActionCall {
+    ActionCall { call: call.id.clone(), tool: call.name.clone(), input: call.input.as_str().to_owned() }
+}
+
+/// How much of an output an event shows.
+const PREVIEW_BYTES: usize = 2_000;

@@ -1,0 +1,171 @@
+//! The tool runs of a step: plan, hooks, permission, journal, execution, and what of an output enters the history.
+
+mod admit;
+mod approve;
+mod beside;
+mod desk;
+mod execute;
+mod finish;
+mod hooks;
+mod refused;
+mod shorten;
+mod summarise;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agent_core::{
+    ActionOutcome, CallId, Cancel, Context, Diagnostic, EntryId, PendingStep, RawJson, SessionId, Text,
+    ToolCall, ToolOutput, ToolResult, Usage,
+};
+use agent_tools::{Blobs, Permit, SlotsHandle, Tool, ToolCx, batches};
+
+use crate::HarnessError;
+use crate::breaker::Breaker;
+use crate::config::HarnessConfig;
+use crate::live::Live;
+use crate::outbox::Outbox;
+use desk::Desk;
+
+/// The calls of a step and what is known about them.
+pub(super) struct Work<'a> {
+    pub(super) pending: PendingStep,
+    /// Whether the response is stored already.
+    pub(super) is_stored: bool,
+    /// Calls that began in a process that died.
+    pub(super) lost: &'a BTreeSet<CallId>,
+    /// The only tools that may be called, when not all may.
+    pub(super) active: Option<&'a BTreeSet<String>>,
+    /// What the program shares with the calls.
+    pub(super) context: &'a Context,
+    /// Where the turn begins.
+    pub(super) turn_from: EntryId,
+}
+
+/// What came of the calls.
+pub(super) struct Worked {
+    pub(super) results: Vec<ToolResult>,
+    /// Tokens of the models that shortened outputs.
+    pub(super) spent: Usage,
+}
+
+/// What every call of a step is run with.
+struct Site<'a> {
+    config: &'a HarnessConfig,
+    cancel: &'a Cancel,
+    lost: &'a BTreeSet<CallId>,
+    active: Option<&'a BTreeSet<String>>,
+    context: &'a Context,
+    session: SessionId,
+    slots: SlotsHandle,
+    blobs: Arc<dyn Blobs>,
+    shortening: Arc<Breaker>,
+}
+
+/// A call that can run: its tool, and the input as it would run.
+struct Admitted {
+    call: ToolCall,
+    tool: Arc<dyn Tool>,
+    input: RawJson,
+    said: Said,
+}
+
+/// What hooks and people said of a call.
+#[derive(Default)]
+struct Said {
+    /// Who put another input in place of the model's own, in order; empty when what runs is what it wrote.
+    changed_by: Vec<String>,
+    /// The hook that allows the call.
+    allowed_by: Option<String>,
+    /// The hook that wants a person to decide.
+    asked_by: Option<String>,
+    /// Words of hooks for the model.
+    context: Vec<Text>,
+    /// What the program and its user are told.
+    told: Vec<Diagnostic>,
+}
+
+/// A call that is cleared to run.
+struct Cleared {
+    admitted: Admitted,
+    permit: Permit,
+}
+
+/// A call that has its answer, before that is shortened and the hooks behind it have looked.
+struct Done {
+    call: ToolCall,
+    /// The input that ran, or would have; `None` for what is no input.
+    input: Option<RawJson>,
+    said: Said,
+    outcome: ActionOutcome,
+    output: ToolOutput,
+    /// Whether the tool began.
+    ran: bool,
+    /// The tool, when the output is what it gave.
+    made_by: Option<Arc<dyn Tool>>,
+}
+
+/// Runs every call without a result; when the run is stopped, calls that did not begin are left without one.
+pub(super) async fn run(
+    config: &HarnessConfig,
+    live: &mut Live,
+    out: &mut Outbox,
+    cancel: &Cancel,
+    work: Work<'_>,
+) -> Result<Worked, HarnessError> {
+    let calls: Vec<ToolCall> = work.pending.unanswered().cloned().collect();
+    let site = Site {
+        config,
+        cancel,
+        lost: work.lost,
+        active: work.active,
+        context: work.context,
+        session: live.meta.id.clone(),
+        slots: live.slots.clone(),
+        blobs: live.blobs.clone(),
+        shortening: live.shortening.clone(),
+    };
+    let mut desk = Desk::new(&site, &work, &calls, live, out);
+    for batch in batches(&config.tools, &calls) {
+        if cancel.is_cancelled() || desk.run_batch(batch).await?.is_stopped() {
+            break;
+        }
+    }
+    // What is not stored yet is written by the commit of the step, which follows at once.
+    Ok(desk.worked)
+}
+
+impl Site<'_> {
+    /// The surroundings of a call.
+    fn cx(&self, call: &ToolCall) -> ToolCx {
+        ToolCx {
+            session: self.session.clone(),
+            call: call.id.clone(),
+            cancel: self.cancel.child(),
+            slots: self.slots.clone(),
+            blobs: self.blobs.clone(),
+            context: self.context.clone(),
+        }
+    }
+}
+
+impl Admitted {
+    /// What the model wrote, when something else would run.
+    fn written(&self) -> Option<&RawJson> {
+        self.call.input.json().filter(|written| **written != self.input)
+    }
+
+    /// The answer to a call that does not run.
+    fn answered(self, outcome: ActionOutcome, output: ToolOutput) -> Done {
+        let Self { call, input, said, .. } = self;
+        Done { call, input: Some(input), said, outcome, output, ran: false, made_by: None }
+    }
+}
+
+impl Done {
+    /// The answer to a call of which nothing more is known.
+    fn at_once(call: &ToolCall, output: ToolOutput) -> Self {
+        let (input, outcome) = (call.input.json().cloned(), ActionOutcome::Failed);
+        Self { call: call.clone(), input, said: Said::default(), outcome, output, ran: false, made_by: None }
+    }
+}

@@ -1,0 +1,286 @@
+//! The rules as rows: who decides, for which text, and what is remembered.
+
+use PermissionDecision::{Allow, Ask, Deny};
+
+use super::*;
+
+fn matter<'a>(tool: &'a str, access: Access, subject: &'a Subject) -> Matter<'a> {
+    Matter { tool, access, own: None, subject: Some(subject), before: None }
+}
+
+fn rules(all: &[(PermissionDecision, &str)]) -> Vec<PermissionRule> {
+    let rule = |(decision, pattern): &(PermissionDecision, &str)| PermissionRule {
+        layer: Layer::User,
+        decision: *decision,
+        pattern: pattern.parse().unwrap(),
+    };
+    all.iter().map(rule).collect()
+}
+
+#[test]
+fn modes() {
+    use Access::{Edit, Execute, Network, Read, Session};
+    let row = |mode| {
+        [Read, Session, Edit, Execute, Network].map(|access| {
+            let subject = Subject::Text("x".into());
+            let permissions = Permissions { mode, rules: vec![] };
+            permissions.rule_on(&matter("t", access, &subject), &[], None).decision.name()
+        })
+    };
+    assert_eq!(row(PermissionMode::Default), ["allow", "allow", "ask", "ask", "ask"]);
+    assert_eq!(row(PermissionMode::Plan), ["allow", "allow", "deny", "deny", "deny"]);
+    assert_eq!(row(PermissionMode::AcceptEdits), ["allow", "allow", "allow", "ask", "ask"]);
+    assert_eq!(row(PermissionMode::Bypass), ["allow"; 5]);
+}
+
+#[test]
+fn what_decides_first() {
+    use Access::{Edit, Execute};
+    struct Row<'a> {
+        mode: PermissionMode,
+        rules: &'a [(Layer, PermissionDecision)],
+        hook: bool,
+        access: Access,
+        expect: &'a str,
+    }
+    fn check(row: Row<'_>) {
+        let Row { mode, rules, hook, access, expect } = row;
+        let pattern = Pattern::tool("t");
+        let rule = |(layer, decision): &(Layer, PermissionDecision)| PermissionRule {
+            layer: *layer,
+            decision: *decision,
+            pattern: pattern.clone(),
+        };
+        let (session, fixed): (Vec<_>, Vec<_>) =
+            rules.iter().map(rule).partition(|rule| rule.layer == Layer::Session);
+        let subject = Subject::Text("x".into());
+        let permissions = Permissions { mode, rules: fixed };
+        let ruling = permissions.rule_on(&matter("t", access, &subject), &session, hook.then_some("h"));
+        let by = match ruling.by {
+            DecidedBy::Rule(rule) => rule.layer.name().to_owned(),
+            DecidedBy::Mode(_) => "mode".to_owned(),
+            DecidedBy::Tool => "tool".to_owned(),
+            DecidedBy::Hook(name) => name,
+            DecidedBy::Unknown => "unknown".to_owned(),
+        };
+        assert_eq!(format!("{} by {by}", ruling.decision.name()), expect, "{rules:?} in {mode:?}");
+    }
+    let row = Row {
+        mode: PermissionMode::Default,
+        rules: &[],
+        hook: false,
+        access: Execute,
+        expect: "ask by mode",
+    };
+    check(Row { ..row });
+    check(Row {
+        rules: &[(Layer::Managed, Allow), (Layer::Session, Deny)],
+        expect: "deny by session",
+        ..row
+    });
+    check(Row { rules: &[(Layer::User, Deny), (Layer::Managed, Deny)], expect: "deny by managed", ..row });
+    check(Row { rules: &[(Layer::User, Deny)], hook: true, expect: "deny by user", ..row });
+    check(Row { rules: &[(Layer::Managed, Ask), (Layer::Session, Allow)], expect: "ask by managed", ..row });
+    check(Row { rules: &[(Layer::Managed, Ask)], hook: true, expect: "ask by managed", ..row });
+    check(Row { rules: &[(Layer::User, Ask), (Layer::Session, Allow)], expect: "allow by session", ..row });
+    check(Row { rules: &[(Layer::User, Ask)], hook: true, expect: "allow by h", ..row });
+    check(Row { rules: &[(Layer::Project, Allow), (Layer::User, Ask)], expect: "ask by user", ..row });
+    check(Row { rules: &[(Layer::Project, Allow)], expect: "allow by project", ..row });
+    let plan = Row { mode: PermissionMode::Plan, ..row };
+    check(Row { rules: &[(Layer::User, Allow)], expect: "allow by user", ..plan });
+    check(Row { rules: &[(Layer::User, Allow)], access: Edit, hook: true, expect: "deny by mode", ..plan });
+    let bypass = Row { mode: PermissionMode::Bypass, ..row };
+    check(Row { rules: &[(Layer::User, Deny)], expect: "deny by user", ..bypass });
+    check(Row { rules: &[(Layer::User, Ask)], expect: "ask by user", ..bypass });
+}
+
+/// What becomes of a shell text.
+fn bash(all: &[(PermissionDecision, &str)], text: &str) -> String {
+    let subject = Subject::Command(text.into());
+    let permissions = Permissions { rules: rules(all), ..Permissions::default() };
+    let ruling = permissions.rule_on(&matter("bash", Access::Execute, &subject), &[], None);
+    // What no rule covers has a test of its own.
+    let by_mode = matches!(ruling.by, DecidedBy::Mode(_));
+    match ruling.part.filter(|_| !by_mode) {
+        Some(part) => format!("{}: {part}", ruling.decision.name()),
+        None => ruling.decision.name().to_owned(),
+    }
+}
+
+#[test]
+#[cfg(feature = "shell")]
+fn where_the_mode_asks_the_part_is_named_that_no_rule_covers() {
+    let check = |some: &[(PermissionDecision, &str)], text: &str, expect: Option<&str>| {
+        let subject = Subject::Command(text.into());
+        let permissions = Permissions { rules: rules(some), ..Permissions::default() };
+        let ruling = permissions.rule_on(&matter("bash", Access::Execute, &subject), &[], None);
+        assert_eq!(ruling.part.as_deref(), expect, "{text}");
+    };
+    let test = [(Allow, "bash(cargo test:*)")];
+    check(&test, "cargo test && rm -rf x", Some("rm -rf x"));
+    check(&test, "cargo test $(curl a)", Some("curl a"));
+    check(&test, "cargo test", None);
+    // Without a rule for parts, no part of it is to blame.
+    check(&[], "cargo test", None);
+    check(&[(Allow, "grep")], "cargo test", None);
+}
+
+#[test]
+#[cfg(feature = "shell")]
+fn a_rule_that_allows_covers_every_command() {
+    let check = |text: &str, expect: &str| {
+        let some = [(Allow, "bash(git status)"), (Allow, "bash(cargo test:*)"), (Allow, "bash(npm run *)")];
+        assert_eq!(bash(&some, text), expect, "{text}");
+    };
+    check("git status", "allow");
+    check("git  'status'", "allow");
+    check("git status -s", "ask");
+    check("git status; cargo test --all", "allow");
+    check("cargo test | tail", "ask");
+    check("cargo test $(git status)", "allow");
+    check("cargo test $(rm -rf .)", "ask");
+    check("cargo test `rm -rf .`", "ask");
+    check("cargo test > ~/.bashrc", "ask");
+    check("cargo test 2>&1 >/dev/null", "allow");
+    check("RUSTC_WRAPPER=./evil cargo test", "ask");
+    check("timeout 60 cargo test", "allow");
+    check("timeout 60 rm x", "ask");
+    check("sudo cargo test", "ask");
+    check("bash -c 'cargo test'", "ask");
+    check("./cargo test", "ask");
+    check("/tmp/cargo test", "ask");
+    check("cargo testing", "ask");
+    check("npm run build", "allow");
+    check("npm run build && rm x", "ask");
+    check("cargo test\nrm x", "ask");
+    check("cargo test & rm x", "ask");
+    check("f() { rm x; }; cargo test", "ask");
+    check("cargo test (", "ask");
+    check("cargo $x", "ask");
+    check("", "ask");
+    check("# git status", "ask");
+}
+
+#[test]
+#[cfg(feature = "shell")]
+fn a_rule_that_refuses_finds_the_command_however_it_is_spelled() {
+    let check = |text: &str, expect: &str| {
+        let some = [(Allow, "bash"), (Deny, "bash(git push --force*)"), (Deny, "bash(rm:*)")];
+        assert_eq!(bash(&some, text), expect, "{text}");
+    };
+    check("git push", "allow");
+    check("git push --force", "deny: git push --force");
+    check("git push --force-with-lease origin", "deny: git push --force-with-lease origin");
+    check("git -C /x push --force", "deny: git -C /x push --force");
+    check("git -c a=b --no-pager push --force", "deny: git -c a=b --no-pager push --force");
+    check("/usr/bin/git push --force", "deny: /usr/bin/git push --force");
+    check("g\\it 'push' --fo\"rce\"", "deny: git push --force");
+    check("true && (git push --force)", "deny: git push --force");
+    check("echo $(git push --force)", "deny: git push --force");
+    check("sudo -n git push --force", "deny: git push --force");
+    check("env A=1 git push --force", "deny: git push --force");
+    check("bash -c 'git push --force'", "deny: git push --force");
+    check("bash -c \"bash -c 'git push --force'\"", "deny: git push --force");
+    check("eval git push --force", "deny: git push --force");
+    check("git ls-files | xargs rm", "deny: rm");
+    check("find . -exec rm {} ;", "deny: rm {}");
+    check("find . -exec rm {} \\;", "deny: rm {} ;");
+    check("echo rm", "allow");
+    check("grep -r 'rm -rf'", "allow");
+    check("$CMD x", "ask: $CMD x");
+}
+
+#[test]
+fn what_a_person_is_asked_to_remember() {
+    let check = |subject: Option<Subject>, expect: &[&str]| {
+        let call = CallId::new("c").unwrap();
+        let input = RawJson::empty_object();
+        let exact = Exact { call: &call, tool: "t", input: &input, access: Access::Execute };
+        let ruling = Ruling { decision: Ask, by: DecidedBy::Mode(PermissionMode::Default), part: None };
+        let request = AskRequest::new(Permit::new(exact, subject.as_ref()), subject, ruling);
+        let remembered: Vec<String> = request.remembers().iter().map(ToString::to_string).collect();
+        assert_eq!(remembered, expect);
+    };
+    check(None, &["t"]);
+    check(Some(Subject::Path { given: "./a".into(), real: Some("a".into()) }), &["t(a)"]);
+    check(Some(Subject::Path { given: "a".into(), real: None }), &[]);
+    check(Some(Subject::Url { url: "https://a.b/c".into(), host: "a.b".into() }), &["t(domain:a.b)"]);
+    check(Some(Subject::Text("a*".into())), &[]);
+    if cfg!(feature = "shell") {
+        let command = |text: &str| Some(Subject::Command(text.into()));
+        check(command("cargo test && git status"), &["t(cargo test)", "t(git status)"]);
+        check(command("cargo test > x"), &[]);
+        check(command("git commit -m 'a b'"), &[]);
+        check(command("ls *"), &[]);
+    }
+}
+
+#[test]
+fn a_question_that_a_hook_or_managed_rule_puts_is_put_anew_each_time() {
+    let check = |by: DecidedBy, expect: usize| {
+        let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());
+        let exact = Exact { call: &call, tool: "t", input: &input, access: Access::Execute };
+        let ruling = Ruling { decision: Ask, by, part: None };
+        let request = AskRequest::new(Permit::new(exact, None), None, ruling).again("It does not fit.");
+        assert_eq!(request.remembers().len(), expect);
+        assert_eq!(request.asked_again(), Some("It does not fit."));
+    };
+    let ask = |layer| DecidedBy::Rule(PermissionRule::ask(Pattern::tool("t")).from_layer(layer));
+    check(DecidedBy::Hook("doubts".into()), 0);
+    check(ask(Layer::Managed), 0);
+    check(ask(Layer::User), 1);
+    check(DecidedBy::Tool, 1);
+}
+
+#[test]
+fn a_permit_covers_what_the_tool_declared() {
+    use Access::{Edit, Execute, Network, Read, Session};
+    let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());
+    let row = |access| {
+        let permit = Permit::new(Exact { call: &call, tool: "t", input: &input, access }, None);
+        [Read, Edit, Execute, Network].map(|effect| permit.allows(effect).is_ok())
+    };
+    assert_eq!(row(Read), [true, false, false, false]);
+    assert_eq!(row(Session), [true, false, false, false]);
+    assert_eq!(row(Edit), [true, true, false, false]);
+    assert_eq!(row(Execute), [true, true, true, false]);
+    assert_eq!(row(Network), [true, false, false, true]);
+}
+
+#[test]
+fn a_permit_is_for_one_input_and_one_file() {
+    let (call, input) = (CallId::new("c").unwrap(), RawJson::parse(r#"{"a":1}"#).unwrap());
+    let exact = Exact { call: &call, tool: "t", input: &input, access: Access::Edit };
+    let subject = Subject::Path { given: "x".into(), real: Some("src/x".into()) };
+    let permit = Permit::new(exact, Some(&subject));
+    assert!(permit.covers("t", &input).is_ok());
+    assert!(permit.covers("u", &input).is_err());
+    assert!(permit.covers("t", &RawJson::parse(r#"{"a":2}"#).unwrap()).is_err());
+    assert!(permit.covers_path("src/x").is_ok());
+    assert!(permit.covers_path("secrets/x").is_err());
+    assert!(Permit::new(exact, None).covers_path("anything").is_ok());
+}
+
+#[test]
+fn what_is_refused_of_either_input_is_refused() {
+    let written = Subject::Command("git push --force".into());
+    let rewritten = Subject::Command("rtk git push --force".into());
+    let check = |subject: &Subject, before: &Subject, expect: PermissionDecision| {
+        let permissions =
+            Permissions { mode: PermissionMode::Bypass, rules: rules(&[(Deny, "bash(git push --force*)")]) };
+        let matter = Matter {
+            tool: "bash",
+            access: Access::Execute,
+            own: None,
+            subject: Some(subject),
+            before: Some(before),
+        };
+        let ruling = permissions.rule_on(&matter, &[], Some("a hook"));
+        if cfg!(feature = "shell") {
+            assert_eq!(ruling.decision, expect, "{subject:?}");
+        }
+    };
+    check(&rewritten, &written, Deny);
+    check(&written, &rewritten, Deny);
+    check(&rewritten, &rewritten, Allow);
+}
