@@ -50,8 +50,7 @@ fn check(changes: &Overrides, passed: i64, expect: bool) {
         session.compact().await.unwrap();
         drop(session);
         agent(asked.store.clone()).session().compact().await.unwrap();
-        let told = sees.0.lock().unwrap().clone();
-        told
+        sees.0.lock().unwrap().clone()
     });
     assert_eq!(told, [expect, expect], "{changes:?}");
 }
