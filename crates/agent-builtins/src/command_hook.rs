@@ -55,7 +55,8 @@ pub struct CommandHook {
 impl CommandHook {
     /// A hook that runs in this folder. Its command sees no variables of the user's yet.
     pub fn new(spec: HookSpec, workspace: &Path) -> Self {
-        let name = clipped(&visible(spec.command.as_bytes()).text, NAME);
+        let shown = visible(spec.command.as_bytes()).text;
+        let name = clipped(shown.trim().lines().next().unwrap_or_default(), NAME);
         Self { spec, name, workspace: workspace.to_owned(), env: Vec::new() }
     }
 
@@ -107,9 +108,9 @@ impl CommandHook {
                 let out = if code == 0 { whole(&out)? } else { String::new() };
                 read_answer(code, &out, &errors).map_err(|fault| format!("{fault}{}", beside(code, &errors)))
             }
-            ExitReason::Signal(signal) => Err(format!("it was ended by signal {signal}.{}", said(&errors))),
+            ExitReason::Signal(signal) => Err(format!("it was ended by signal {signal}{}", said(&errors))),
             ExitReason::TimedOut | ExitReason::Cancelled => Err(format!(
-                "it gave no answer within {} ms and was stopped with everything it started; make it faster, or raise its timeout_ms in the settings.{}",
+                "it gave no answer within {} ms and was stopped with everything it started; make it faster, or raise its timeout_ms in the settings{}",
                 self.spec.timeout_ms,
                 said(&errors)
             )),
@@ -177,7 +178,7 @@ fn beside(code: i32, errors: &str) -> String {
 }
 
 fn said(errors: &str) -> String {
-    if errors.is_empty() { String::new() } else { format!(" It said: {errors}") }
+    if errors.is_empty() { String::new() } else { format!(". It said: {errors}") }
 }
 
 fn clipped(text: &str, most: usize) -> String {

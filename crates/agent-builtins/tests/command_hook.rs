@@ -77,13 +77,13 @@ async fn how_a_hook_fails() {
         &format!("it ended with exit code 7; {codes}. It said: ␛[1mred"),
     )
     .await;
-    failed("kill -9 $$", "it was ended by signal 9.").await;
+    failed("kill -9 $$", "it was ended by signal 9").await;
     failed("echo oops >&2; kill -15 $$", "it was ended by signal 15. It said: oops").await;
     failed("printf 'a\\377'", "its answer is not UTF-8: invalid utf-8 sequence of 1 bytes from index 1")
         .await;
     failed(
         "echo allowed; echo why >&2",
-        "its answer cannot be read (expected value at line 1 column 1); it must be one JSON object of decision, reason, updated_input, output and context, or nothing It said: why",
+        "its answer cannot be read (expected value at line 1 column 1); it must be one JSON object of decision, reason, updated_input, output and context, or nothing. It said: why",
     )
     .await;
     let bench = Bench::new();

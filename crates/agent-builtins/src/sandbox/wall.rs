@@ -120,7 +120,7 @@ mod tests {
     fn wall(network: bool, readable: &[&str]) -> Wall {
         Wall {
             program: "/usr/bin/bwrap".into(),
-            workspace: "/home/me/work".into(),
+            workspace: "/srv/work".into(),
             readable: readable.iter().map(PathBuf::from).collect(),
             network,
             shell: "bash",
@@ -133,7 +133,7 @@ mod tests {
             let all = wall.arguments(Path::new(cwd));
             all.iter().map(|one| one.to_str().unwrap()).collect::<Vec<_>>().join(" ").replace(" --", "\n--")
         };
-        insta::assert_snapshot!(check(&wall(false, &["/usr", "/etc"]), "/home/me/work/src"), @"
+        insta::assert_snapshot!(check(&wall(false, &["/usr", "/etc"]), "/srv/work/src"), @"
         --die-with-parent
         --new-session
         --unshare-all
@@ -145,11 +145,11 @@ mod tests {
         --setenv TMPDIR /tmp
         --ro-bind /usr /usr
         --ro-bind /etc /etc
-        --bind /home/me/work /home/me/work
-        --chdir /home/me/work/src
+        --bind /srv/work /srv/work
+        --chdir /srv/work/src
         -- bash
         ");
-        insta::assert_snapshot!(check(&wall(true, &["/usr", "/home/me/.cargo"]), "/home/me/work"), @"
+        insta::assert_snapshot!(check(&wall(true, &["/usr", "/srv/toolchain"]), "/srv/work"), @"
         --die-with-parent
         --new-session
         --unshare-all
@@ -161,10 +161,10 @@ mod tests {
         --setenv HOME /tmp
         --setenv TMPDIR /tmp
         --ro-bind /usr /usr
-        --ro-bind /home/me/.cargo /home/me/.cargo
+        --ro-bind /srv/toolchain /srv/toolchain
         --ro-bind-try /run/systemd/resolve /run/systemd/resolve
-        --bind /home/me/work /home/me/work
-        --chdir /home/me/work
+        --bind /srv/work /srv/work
+        --chdir /srv/work
         -- bash
         ");
     }
