@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use agent::Pattern;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use super::ModeArg;
 
@@ -80,6 +80,9 @@ pub(crate) struct CallArgs {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+    /// Where commands run
+    #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
+    pub(crate) sandbox: SandboxArg,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -124,4 +127,12 @@ pub(crate) struct PermissionsCheckArgs {
     /// Print it as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxArg {
+    /// On this machine, with your rights
+    Local,
+    /// Behind bubblewrap: without a network, and with nothing but the workspace and the system's programs
+    Isolated,
 }

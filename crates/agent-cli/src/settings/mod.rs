@@ -4,6 +4,7 @@ mod file;
 mod keep;
 mod object;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use agent::{
@@ -56,8 +57,9 @@ const PROJECT: &str = ".agent/settings.json";
 const LOCAL: &str = ".agent/settings.local.json";
 /// The user's settings for everything, in the folder of their settings.
 const USER: &str = "settings.json";
-/// Both files of a workspace: what a model writes there would be its own permission, in the next session at the latest.
-const OWN_PERMISSION: &str = ".agent/settings*.json";
+/// Where both files of a workspace are: what a model writes there would be its own permission in the next session.
+const FOLDER: &str = ".agent";
+const FILES: &str = "settings*.json";
 
 /// Reads all settings that count in a workspace.
 ///
@@ -184,16 +186,20 @@ fn looseness(mode: PermissionMode) -> u8 {
     }
 }
 
-/// Settings are asked about before they are changed by a tool that edits, whatever the mode.
+/// Settings are asked about before they are changed by a tool that edits, whatever the mode and wherever links lead.
 fn guards(workspace: &Path, user_file: Option<&Path>) -> impl Iterator<Item = PermissionRule> {
-    let user_file = user_file.and_then(file::real).and_then(|path| {
-        let below = path.strip_prefix(workspace).ok()?;
-        below.to_str().map(str::to_owned)
-    });
-    let files: Vec<String> = std::iter::once(OWN_PERMISSION.to_owned()).chain(user_file).collect();
-    let tools = ["write_file", "edit_file"];
-    tools.into_iter().flat_map(move |tool| {
-        files.clone().into_iter().map(move |file| PermissionRule::ask(Pattern::with_argument(tool, file)))
+    let below = |path: &Path| {
+        let path = file::real(path).unwrap_or_else(|| path.to_owned());
+        path.strip_prefix(workspace).ok().and_then(Path::to_str).map(str::to_owned)
+    };
+    let folder = below(&workspace.join(FOLDER)).map(|folder| format!("{folder}/{FILES}"));
+    let linked = [PROJECT, LOCAL].into_iter().filter_map(|name| below(&workspace.join(name)));
+    let linked = linked.filter(|file| !file.starts_with(FOLDER));
+    let files = [format!("{FOLDER}/{FILES}")].into_iter().chain(folder).chain(linked);
+    let files: BTreeSet<String> = files.chain(user_file.and_then(below)).collect();
+    files.into_iter().flat_map(|file| {
+        let rule = move |tool| PermissionRule::ask(Pattern::with_argument(tool, file.clone()));
+        ["write_file", "edit_file"].into_iter().map(rule)
     })
 }
 
@@ -238,21 +244,26 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test makes the folder that is looked at")]
     fn settings_within_the_workspace_are_guarded() {
         let home = tempfile::tempdir().unwrap();
         let workspace = home.path().canonicalize().unwrap();
-        let inside = workspace.join(USER);
-        std::fs::write(&inside, "{}").unwrap();
-        let rules: Vec<_> = guards(&workspace, Some(&inside)).map(|rule| rule.to_string()).collect();
-        assert_eq!(
-            rules,
-            [
-                "ask write_file(.agent/settings*.json) (user)",
-                "ask write_file(settings.json) (user)",
-                "ask edit_file(.agent/settings*.json) (user)",
-                "ask edit_file(settings.json) (user)",
-            ]
-        );
+        let shown = |user: &Path| {
+            let rules: Vec<_> = guards(&workspace, Some(user)).map(|rule| rule.to_string()).collect();
+            rules.join("\n")
+        };
+        insta::assert_snapshot!(shown(Path::new("/elsewhere/settings.json")), @"
+        ask write_file(.agent/settings*.json) (user)
+        ask edit_file(.agent/settings*.json) (user)
+        ");
+        std::fs::create_dir(workspace.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", workspace.join(FOLDER)).unwrap();
+        insta::assert_snapshot!(shown(&workspace.join(USER)), @"
+        ask write_file(.agent/settings*.json) (user)
+        ask edit_file(.agent/settings*.json) (user)
+        ask write_file(real/settings*.json) (user)
+        ask edit_file(real/settings*.json) (user)
+        ask write_file(settings.json) (user)
+        ask edit_file(settings.json) (user)
+        ");
     }
 }

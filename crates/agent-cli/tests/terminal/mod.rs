@@ -99,8 +99,11 @@ async fn what_is_remembered_for_the_session_is_not_asked_again() {
 async fn another_input_runs_in_its_place() {
     let home = Home::new();
     let args = ["tools", "call", "bash", TOUCH];
-    let talk = talk(&home, &args, &["e", "not json", r#"e {"command":"touch other"}"#]).await;
+    let talk =
+        talk(&home, &args, &["e", "not json", r#"e {"cmd":"x"}"#, r#"e {"command":"touch other"}"#]).await;
     assert!(talk.asked.contains("That is not JSON"), "{}", talk.asked);
+    let misfit = talk.asked.split("Asked again: ").nth(1);
+    assert!(misfit.is_some_and(|why| why.contains("missing field `command`")), "{}", talk.asked);
     assert_eq!(talk.code, Some(0), "{}{}", talk.asked, talk.stdout);
     assert!(home.work().join("other").exists() && !home.work().join("ran").exists());
 }

@@ -113,3 +113,21 @@ async fn a_denial_as_json() {
     assert_eq!(code, Some(1));
     insta::assert_snapshot!(text.trim_end(), @r#"{"tool":"bash","outcome":"denied","is_error":true,"text":"`bash` was not run: it needs a person's permission and nobody can be asked in this session. Do not repeat the call; use tools that need none, or finish by telling the user which command to allow.","bytes":195}"#);
 }
+
+#[tokio::test]
+async fn what_cannot_be_isolated_does_not_run() {
+    let home = Home::new();
+    let mut command = home.command(&[
+        "tools",
+        "call",
+        "bash",
+        r#"{"command":"touch ran"}"#,
+        "--yes",
+        "--sandbox",
+        "isolated",
+    ]);
+    let output = command.env("PATH", home.work()).output().await.unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    assert!(words.contains("bwrap") && !home.work().join("ran").exists(), "{words}");
+}

@@ -67,7 +67,11 @@ pub(crate) async fn call(args: CallArgs) -> Result<ExitCode, CliError> {
 fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result<Agent, CliError> {
     let model = ScriptedModel::new(vec![Reply::tool(args.name.as_str(), args.input.as_str())]);
     let Settings { workspace, permissions, hooks, keeper, .. } = settings;
-    let builder = Agent::builder().model(model).store(store).tools(on(&args.cwd)?).permissions(permissions);
+    let builder = Agent::builder()
+        .model(model)
+        .store(store)
+        .tools(on(&args.cwd, args.sandbox)?)
+        .permissions(permissions);
     let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace);
     let builder = match assemble::is_on_terminal() {
         _ if args.yes => builder.asker(AllowAll),

@@ -7,13 +7,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use agent::{Access, Concurrency, LocalSandbox, PermissionMode, Tool, ToolSet, ToolTraits, builtins};
+use agent::{
+    Access, Concurrency, IsolatedSandbox, LocalSandbox, PermissionMode, Sandbox, Tool, ToolSet, ToolTraits,
+    builtins,
+};
 use agent_core::RawJson;
 use serde::Serialize;
 
 pub(crate) use call::call;
 
-use crate::args::{ToolsListArgs, ToolsShowArgs};
+use crate::args::{SandboxArg, ToolsListArgs, ToolsShowArgs};
 use crate::env;
 use crate::error::CliError;
 use crate::show::plain;
@@ -57,7 +60,7 @@ struct Cap {
 }
 
 pub(crate) fn list(args: &ToolsListArgs) -> Result<ExitCode, CliError> {
-    let tools = on(Path::new("."))?;
+    let tools = on(Path::new("."), SandboxArg::Local)?;
     let mut out = stdout();
     for tool in tools.iter() {
         let Listed { name, access, default, does } = listed(&**tool);
@@ -71,7 +74,7 @@ pub(crate) fn list(args: &ToolsListArgs) -> Result<ExitCode, CliError> {
 }
 
 pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
-    let tools = on(Path::new("."))?;
+    let tools = on(Path::new("."), SandboxArg::Local)?;
     let tool = named(&tools, &args.name)?;
     let (card, traits) = (tool.card(), Traits::of(tool.traits()));
     let mut out = stdout();
@@ -100,10 +103,13 @@ pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The built-in tools on a workspace.
-pub(crate) fn on(workspace: &Path) -> Result<ToolSet, CliError> {
-    let sandbox = LocalSandbox::open(workspace)?.env(env::vars());
-    Ok(ToolSet::builder().extend(builtins::all(Arc::new(sandbox))).freeze()?)
+/// The built-in tools on a workspace. What was to be isolated and cannot be is an error.
+pub(crate) fn on(workspace: &Path, sandbox: SandboxArg) -> Result<ToolSet, CliError> {
+    let sandbox: Arc<dyn Sandbox> = match sandbox {
+        SandboxArg::Local => Arc::new(LocalSandbox::open(workspace)?.env(env::vars())),
+        SandboxArg::Isolated => Arc::new(IsolatedSandbox::open(workspace, env::vars())?),
+    };
+    Ok(ToolSet::builder().extend(builtins::all(sandbox)).freeze()?)
 }
 
 /// One of them.
