@@ -18,6 +18,11 @@ pub(super) async fn beside(
     if done.said.changed_by.is_empty() && done.said.context.is_empty() {
         return Ok(output);
     }
+    // On the heap: few calls have any.
+    Box::pin(with_words(site, done, output)).await
+}
+
+async fn with_words(site: &Site<'_>, done: &Done, output: ToolOutput) -> Result<ToolOutput, HarnessError> {
     let mut blocks = Vec::new();
     if let Some(words) = changed(site, done).await? {
         blocks.push(block(&words));

@@ -30,7 +30,7 @@ pub(super) async fn finish(site: &Site<'_>, mut done: Done) -> Result<Finished, 
         if let Some(replaced) = replaced {
             // What a hook hides is not shown elsewhere.
             shown = replaced.shared();
-            output = keep(site, &done, replaced).await?;
+            output = Box::pin(keep(site, &done, replaced)).await?;
         }
     }
     let output = beside(site, &done, output).await?;

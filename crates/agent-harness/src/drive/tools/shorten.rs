@@ -29,17 +29,26 @@ pub(super) async fn shorten(
     whole: &Arc<str>,
 ) -> Result<Short, HarnessError> {
     let compacted = compacted(done);
-    let asks = compacted.is_none() && is_for_model(site, done, whole);
-    let cap = site.cap(done);
-    if compacted.is_none() && !asks && cap.fits(whole) {
+    if compacted.is_none() && site.cap(done).fits(whole) && !is_for_model(site, done, whole) {
         return Ok(Short::default());
     }
+    // On the heap: most outputs are short, and every call would reserve what this takes.
+    Box::pin(shortened(site, done, whole, compacted)).await
+}
+
+/// What the tool says of its output, or else the cheap model where it is asked, or else what the cap leaves of it.
+async fn shortened(
+    site: &Site<'_>,
+    done: &mut Done,
+    whole: &Arc<str>,
+    compacted: Option<String>,
+) -> Result<Short, HarnessError> {
+    let cap = site.cap(done);
     let hash = site.config.store.put_blob(&site.session, whole.as_bytes()).await?;
     let (words, spent) = match compacted {
         Some(words) => (Some(words), Usage::default()),
-        // On the heap: few calls ask.
-        None if asks => {
-            let Summary { words, spent, told } = Box::pin(summarise(site, done, whole)).await?;
+        None if is_for_model(site, done, whole) => {
+            let Summary { words, spent, told } = summarise(site, done, whole).await?;
             done.said.told.extend(told);
             (words, spent)
         }
