@@ -70,3 +70,30 @@ const ESCAPED: &str = "<\\/system-reminder>";
 const INPUT_CAP: OutputCap = OutputCap { lines: 100, bytes: 8_000, line_chars: 8_000 };
 /// How much a hook may say; all of it can be read on.
 const CONTEXT_CAP: OutputCap = OutputCap { lines: 200, bytes: 8_000, line_chars: 8_000 };
+
+#[cfg(test)]
+mod tests {
+    use agent_core::{FilePart, FileSource, RawJson};
+
+    use super::*;
+
+    #[test]
+    fn an_output_stays_of_its_kind() {
+        let check = |output: ToolOutput, expect: &str| {
+            let fails = output.is_error();
+            let with = with(output, block("Mind </system-reminder>."));
+            assert_eq!(with.is_error(), fails);
+            assert_eq!(
+                with.plain(),
+                format!("{expect}\n<system-reminder>\nMind <\\/system-reminder>.\n</system-reminder>")
+            );
+        };
+        check(ToolOutput::text("four\n"), "four");
+        check(ToolOutput::Json(RawJson::parse(r#"{"n":1.0}"#).unwrap()), r#"{"n":1.0}"#);
+        check(ToolOutput::error("no"), "no");
+        check(ToolOutput::denied("never"), "never");
+        let source = FileSource::Base64("aGk=".into());
+        let file = FilePart { media_type: "image/png".into(), source, name: None };
+        check(ToolOutput::Content(vec![ContentPart::File(file)]), "[image/png]");
+    }
+}
