@@ -42,6 +42,9 @@ pub struct AskRequest {
     again: Option<String>,
 }
 
+/// What is special in a pattern for paths.
+const GLOB: [char; 6] = ['*', '?', '[', '{', '\\', '!'];
+
 /// A call as it would run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exact<'a> {
@@ -153,7 +156,10 @@ impl AskRequest {
         let exact = |text: &str| vec![text.to_owned()];
         let arguments = match &self.subject {
             Some(Subject::Command(text)) => super::subject::exact_commands(text).unwrap_or_default(),
-            Some(Subject::Path { real, .. }) => real.as_deref().map(exact).unwrap_or_default(),
+            Some(Subject::Path { real, .. }) => {
+                // What is special in a pattern would fit other files too.
+                real.as_deref().filter(|real| !real.contains(GLOB)).map(exact).unwrap_or_default()
+            }
             Some(Subject::Url { host, .. }) => exact(&format!("domain:{host}")),
             Some(Subject::Text(text)) => exact(text),
             // Nothing of the input decides, so that the tool itself is meant.

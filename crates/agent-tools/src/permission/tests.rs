@@ -204,6 +204,7 @@ fn what_a_person_is_asked_to_remember() {
     check(None, &["t"]);
     check(Some(Subject::Path { given: "./a".into(), real: Some("a".into()) }), &["t(a)"]);
     check(Some(Subject::Path { given: "a".into(), real: None }), &[]);
+    check(Some(Subject::Path { given: "a[1].rs".into(), real: Some("a[1].rs".into()) }), &[]);
     check(Some(Subject::Url { url: "https://a.b/c".into(), host: "a.b".into() }), &["t(domain:a.b)"]);
     check(Some(Subject::Text("a*".into())), &[]);
     if cfg!(feature = "shell") {
