@@ -104,6 +104,7 @@ fn wrappers() {
     check("./timeout 5 a", "[./timeout] [5] [a]");
     check("x=1 a", "[a]\n! it sets x");
     check("printf -v PATH a; b", "[printf] [-v] [PATH] [a]\n[b]\n! it sets PATH");
+    check("time a.b=1 a", "[time] [a.b=1] [a]\nwrapped: [a.b=1] [a]\nwrapped: [a]");
     check("time x=1 a", "[time] [x=1] [a]\nwrapped: [a]");
     check("bash -ceuo pipefail 'a'", "[bash] [-ceuo] [pipefail] [a]\nwrapped: [a]");
     check("trap 'a' EXIT", "[trap] [a] [EXIT]\nwrapped: [a]");
@@ -134,6 +135,7 @@ fn what_is_no_shell_text_is_unknown() {
     check("git status\n\\ rm x");
     check("git >/dev/null push");
     check("*x=1");
+    check("''\\rm x");
     check("((x))");
     check("x='a[$(b)]'; test -v \"$x\"");
     check("PS4='$(b)'; set -x");

@@ -254,14 +254,16 @@ fn holds_blank(text: &str) -> bool {
     false
 }
 
-/// Whether more than blanks and joined lines lies between the parts of a node.
+/// Whether more than blanks and joined lines lies between the parts of a node; or nothing, so that they are one word.
 fn spans_lines(node: Node<'_>, source: &str) -> bool {
     let mut cursor = node.walk();
-    let mut at = node.start_byte();
+    let (mut at, mut may_touch) = (node.start_byte(), true);
     node.children(&mut cursor).any(|child| {
         let between = source.get(at..child.start_byte()).unwrap_or_default().replace("\\\n", "");
-        at = child.end_byte();
-        !between.trim_matches([' ', '\t']).is_empty()
+        let is_redirect = child.kind().ends_with("_redirect");
+        let touches = node.kind() == "command" && between.is_empty() && !may_touch && !is_redirect;
+        (at, may_touch) = (child.end_byte(), is_redirect);
+        touches || !between.trim_matches([' ', '\t']).is_empty()
     })
 }
 

@@ -111,20 +111,23 @@ fn limited(rest: &[Word], before: usize) -> Inner {
 /// From each of the first words that can be a command's name: which of them belongs to an option is not known. A rule that
 /// refuses one of them refuses too much rather than too little, and none that allows looks here.
 fn wrapped(rest: &[Word]) -> Inner {
-    let is_option = |word: &Word| word.text.starts_with('-') || word.text.contains('=');
+    let is_variable = |word: &Word| {
+        let name = word.text.split_once('=').map_or("", |(name, _)| name);
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
     let mut before = 0;
     let mut names = Vec::new();
     for (at, word) in rest.iter().enumerate() {
         if before >= MOST_NAMES {
             break;
         }
-        if is_option(word) {
+        if word.text.starts_with('-') || is_variable(word) {
             continue;
         }
         names.push(rest[at..].to_vec());
         // What follows an option may be its value, so that any number of pairs may come first.
         let may_be_value = at.checked_sub(1).is_some_and(|last| rest[last].text.starts_with('-'));
-        before += usize::from(!may_be_value);
+        before += usize::from(!may_be_value && !word.text.contains('='));
     }
     Inner::Commands(names, Through::Wrapper)
 }
