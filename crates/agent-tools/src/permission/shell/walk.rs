@@ -48,7 +48,7 @@ impl Walker<'_> {
         }
         self.depth += 1;
         let is_joined = match node.kind() {
-            "word" => holds_blank(self.text(node)),
+            "word" | "simple_expansion" => holds_blank(self.text(node)),
             kind => ON_ONE_LINE.contains(&kind) && spans_lines(node, self.source),
         };
         if is_joined {
@@ -321,7 +321,9 @@ fn is_code(word: &str) -> bool {
 }
 
 /// Nodes whose parts a line break ends.
-const ON_ONE_LINE: [&str; 6] = [
+const ON_ONE_LINE: [&str; 8] = [
+    "variable_assignment",
+    "concatenation",
     "command",
     "declaration_command",
     "unset_command",
