@@ -135,6 +135,7 @@ fn what_is_no_shell_text_is_unknown() {
     check("git status\n\\ rm x");
     check("git >/dev/null push");
     check("*x=1");
+    check("!\"a\"");
     check("x=$\nrm y\n");
     check("''\\rm x");
     check("((x))");

@@ -49,6 +49,8 @@ impl Walker<'_> {
         self.depth += 1;
         let is_joined = match node.kind() {
             "word" | "simple_expansion" => holds_blank(self.text(node)),
+            // `!a` is a name.
+            "negated_command" => !self.text(node).starts_with("! "),
             kind => ON_ONE_LINE.contains(&kind) && spans_lines(node, self.source),
         };
         if is_joined {
