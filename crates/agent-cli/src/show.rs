@@ -165,12 +165,15 @@ pub(crate) fn short(text: &str) -> String {
     }
 }
 
-/// Text that cannot steer the terminal: control and direction-override characters become visible.
+/// Text that cannot steer the terminal or hide in it: control characters, those that turn the direction, and those that
+/// take no room become visible. What joins letters and emoji stays.
 pub(crate) fn plain(text: &str) -> String {
     let visible = |c: char| match c {
         '\n' | '\t' => c,
         '\u{1b}' => '␛',
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' => '\u{fffd}',
+        '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
         c if c.is_control() => '\u{fffd}',
         c => c,
     };
@@ -192,6 +195,7 @@ mod tests {
     #[test]
     fn text_cannot_steer_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\rc\u{202e}d\n"), "a␛[2Jb\u{fffd}c\u{fffd}d\n");
+        assert_eq!(plain("r\u{200b}m\u{2028}\u{e0072}"), "r\u{fffd}m\u{fffd}\u{fffd}");
         assert_eq!(plain("שלום"), "שלום");
         assert_eq!(short(&"word ".repeat(40)).chars().count(), SHORT + 1);
     }

@@ -153,9 +153,10 @@ impl Given<'_> {
     }
 }
 
-/// Whether settings name the workspace among the trusted ones.
+/// Whether settings name the workspace among the trusted ones, by its whole path: `.` would be every one.
 fn trusts(settings: &ToolSettings, workspace: &Path) -> bool {
-    settings.trust.iter().any(|path| file::real(Path::new(path)).is_some_and(|path| path == workspace))
+    let mut whole = settings.trust.iter().map(Path::new).filter(|path| path.is_absolute());
+    whole.any(|path| file::real(path).is_some_and(|path| path == workspace))
 }
 
 /// Takes out what settings grant, and says what that was. `usual` is the mode without them.
@@ -186,7 +187,8 @@ fn looseness(mode: PermissionMode) -> u8 {
     }
 }
 
-/// Settings are asked about before they are changed by a tool that edits, whatever the mode and wherever links lead.
+/// Settings are asked about before they are changed by a tool that edits, whatever the mode, whatever the session allows and
+/// wherever links lead: else who may edit could allow themselves everything.
 fn guards(workspace: &Path, user_file: Option<&Path>) -> impl Iterator<Item = PermissionRule> {
     let below = |path: &Path| {
         let path = file::real(path).unwrap_or_else(|| path.to_owned());
@@ -198,7 +200,9 @@ fn guards(workspace: &Path, user_file: Option<&Path>) -> impl Iterator<Item = Pe
     let files = [format!("{FOLDER}/{FILES}")].into_iter().chain(folder).chain(linked);
     let files: BTreeSet<String> = files.chain(user_file.and_then(below)).collect();
     files.into_iter().flat_map(|file| {
-        let rule = move |tool| PermissionRule::ask(Pattern::with_argument(tool, file.clone()));
+        let rule = move |tool| {
+            PermissionRule::ask(Pattern::with_argument(tool, file.clone())).from_layer(Layer::Managed)
+        };
         ["write_file", "edit_file"].into_iter().map(rule)
     })
 }
@@ -233,6 +237,14 @@ mod tests {
     }
 
     #[test]
+    fn only_a_whole_path_is_trusted() {
+        let here = Path::new(".").canonicalize().unwrap();
+        let trusting = |path: &str| ToolSettings { trust: vec![path.to_owned()], ..ToolSettings::default() };
+        assert!(trusts(&trusting(here.to_str().unwrap()), &here));
+        assert!(!trusts(&trusting("."), &here));
+    }
+
+    #[test]
     fn rules_of_the_command_line() {
         let pattern = |text: &str| vec![text.parse::<Pattern>().unwrap()];
         let (allow, ask, deny) = (pattern("bash"), pattern("grep"), pattern("glob"));
@@ -252,18 +264,18 @@ mod tests {
             rules.join("\n")
         };
         insta::assert_snapshot!(shown(Path::new("/elsewhere/settings.json")), @"
-        ask write_file(.agent/settings*.json) (user)
-        ask edit_file(.agent/settings*.json) (user)
+        ask write_file(.agent/settings*.json) (managed)
+        ask edit_file(.agent/settings*.json) (managed)
         ");
         std::fs::create_dir(workspace.join("real")).unwrap();
         std::os::unix::fs::symlink("real", workspace.join(FOLDER)).unwrap();
         insta::assert_snapshot!(shown(&workspace.join(USER)), @"
-        ask write_file(.agent/settings*.json) (user)
-        ask edit_file(.agent/settings*.json) (user)
-        ask write_file(real/settings*.json) (user)
-        ask edit_file(real/settings*.json) (user)
-        ask write_file(settings.json) (user)
-        ask edit_file(settings.json) (user)
+        ask write_file(.agent/settings*.json) (managed)
+        ask edit_file(.agent/settings*.json) (managed)
+        ask write_file(real/settings*.json) (managed)
+        ask edit_file(real/settings*.json) (managed)
+        ask write_file(settings.json) (managed)
+        ask edit_file(settings.json) (managed)
         ");
     }
 }

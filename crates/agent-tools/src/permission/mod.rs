@@ -20,12 +20,13 @@ use subject::Facts;
 /// 1. a rule that refuses, whatever its layer;
 /// 2. plan mode, where nothing is edited;
 /// 3. a rule of [`Layer::Managed`] that asks;
-/// 4. a permission given in this session: a rule of [`Layer::Session`], or a hook;
-/// 5. a rule that asks;
-/// 6. a part of the input that is only known when it runs, where rules for parts refuse or ask;
-/// 7. a rule that allows;
-/// 8. the tool's own [`ToolTraits::permission`](crate::ToolTraits::permission);
-/// 9. the mode.
+/// 4. a part of the input that is only known when it runs, where it could be what a rule of 1 or 3 speaks of: it asks;
+/// 5. a permission given in this session: a rule of [`Layer::Session`], or a hook;
+/// 6. a rule that asks;
+/// 7. a part that is only known when it runs, where it could be what such a rule speaks of;
+/// 8. a rule that allows;
+/// 9. the tool's own [`ToolTraits::permission`](crate::ToolTraits::permission);
+/// 10. the mode.
 ///
 /// So a project's rules cannot grant what managed ones forbid, and nothing that is remembered outranks a refusal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -164,10 +165,11 @@ impl Permissions {
             .strict(PermissionDecision::Deny, |_| true)
             .or_else(|| plans.then(|| self.by_mode(matter.access)))
             .or_else(|| rules.strict(PermissionDecision::Ask, |layer| layer == Layer::Managed))
+            .or_else(|| rules.unknown(is_firm))
             .or_else(|| rules.allowed(|layer| layer == Layer::Session))
             .or_else(|| allowed_by.map(hook))
             .or_else(|| rules.strict(PermissionDecision::Ask, |_| true))
-            .or_else(|| rules.unknown())
+            .or_else(|| rules.unknown(|rule| rule.decision == PermissionDecision::Ask))
             .or_else(|| rules.allowed(|_| true))
             .or_else(|| self.by_tool(matter.own?))
             .unwrap_or_else(|| {
@@ -267,17 +269,26 @@ impl<'a> Rules<'a> {
         if arguments.is_empty() { None } else { self.facts.as_ref()?.uncovered_by(&arguments) }
     }
 
-    /// A part that is only known when it runs could be what a rule speaks of.
-    fn unknown(&self) -> Option<Ruling> {
-        let speaks = |rule: &&PermissionRule| {
-            rule.decision != PermissionDecision::Allow && rule.pattern.argument().is_some()
-        };
-        if !self.rules.iter().any(speaks) {
-            return None;
-        }
+    /// A part that is only known when it runs could be what such a rule speaks of.
+    fn unknown(&self, speaks: fn(&PermissionRule) -> bool) -> Option<Ruling> {
+        let of_parts =
+            self.rules.iter().filter(|rule| speaks(rule)).filter_map(|rule| rule.pattern.argument());
+        let arguments: Vec<&str> = of_parts.collect();
         let mut all = [&self.facts, &self.before].into_iter().flatten();
-        let part = all.find_map(|facts| facts.unknown())?.to_owned();
+        let part = all.find_map(|facts| {
+            let unread = facts.unknown().filter(|_| !arguments.is_empty()).map(str::to_owned);
+            unread.or_else(|| arguments.iter().find_map(|argument| facts.may_be_touched_by(argument)))
+        })?;
         Some(Ruling { decision: PermissionDecision::Ask, by: DecidedBy::Unknown, part: Some(part) })
+    }
+}
+
+/// Whether nothing that is allowed in a session outranks a rule.
+fn is_firm(rule: &PermissionRule) -> bool {
+    match rule.decision {
+        PermissionDecision::Deny => true,
+        PermissionDecision::Ask => rule.layer == Layer::Managed,
+        PermissionDecision::Allow => false,
     }
 }
 

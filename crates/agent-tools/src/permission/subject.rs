@@ -69,6 +69,18 @@ impl<'s> Facts<'s> {
         }
     }
 
+    /// A command that an argument would speak of, if a word that is only known when it runs came out that way.
+    pub(super) fn may_be_touched_by(&self, argument: &str) -> Option<String> {
+        match self {
+            Self::Command(script) => {
+                let touched =
+                    |command: &&Command| spellings(&command.words).any(|words| may_fit(argument, &words));
+                script.commands.iter().find(touched).map(Command::joined)
+            }
+            Self::Path { .. } | Self::Url { .. } | Self::Text(_) => None,
+        }
+    }
+
     /// The part of it that an argument speaks of, however it is spelled or wrapped: for rules that refuse or ask.
     pub(super) fn touched_by(&self, argument: &str) -> Option<String> {
         match self {
@@ -163,6 +175,34 @@ fn fits(argument: &str, words: &[Word]) -> bool {
         return begins && (open || wanted.len() == words.len() && words.iter().all(|word| word.is_known));
     }
     wild(&wanted.join(" "), &join(words))
+}
+
+/// Whether a command could fit an argument, for a word that is not known may stand for any others.
+fn may_fit(argument: &str, words: &[Word]) -> bool {
+    let head = argument.strip_suffix(":*").unwrap_or(argument);
+    let wanted: Vec<&str> = head.split_whitespace().collect();
+    for (at, want) in wanted.iter().enumerate() {
+        let Some(word) = words.get(at) else { return false };
+        if want.contains('*') && at + 1 < wanted.len() {
+            return words[at..].iter().any(|word| !word.is_known);
+        }
+        if !word.is_known {
+            return may_begin(&word.text, want);
+        }
+        if !wild(want, &word.text) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether a word could come out as it is wanted, by what of it comes before its first expansion.
+fn may_begin(written: &str, want: &str) -> bool {
+    let written = written.strip_prefix('"').unwrap_or(written);
+    let until = |text: &str, end: fn(char) -> bool| text.split(end).next().unwrap_or_default().to_owned();
+    let known = until(written, |c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '/' | ':' | '='));
+    let want = until(want, |c| c == '*');
+    known.starts_with(&want) || want.starts_with(&known)
 }
 
 /// Whether a path lies where an argument says: `src/**`, `*.md`, a file, or a directory with all that is in it.

@@ -157,6 +157,12 @@ fn a_rule_that_allows_covers_every_command() {
     check("f() { rm x; }; cargo test", "ask");
     check("cargo test (", "ask");
     check("cargo $x", "ask");
+    check("timeout $x cargo test", "ask");
+    check("./timeout 5 cargo test", "ask");
+    check("npm_config_script_shell=./x npm run build", "ask");
+    check("git status\r#; rm x", "ask");
+    check("git status\n\\rm x", "ask");
+    check("cargo test \\\r\nrm x", "ask");
     check("", "ask");
     check("# git status", "ask");
 }
@@ -188,6 +194,32 @@ fn a_rule_that_refuses_finds_the_command_however_it_is_spelled() {
     check("echo rm", "allow");
     check("grep -r 'rm -rf'", "allow");
     check("$CMD x", "ask: $CMD x");
+    check("sudo -u a -g b -p c -C 3 rm x", "deny: rm x");
+    check("script -c 'rm x' out", "deny: rm x");
+    check("time ! rm x", "deny: rm x");
+    check("git $x", "ask: git $x");
+    check("git p\"$x\"", "ask: git p\"$x\"");
+    check("git log $x", "allow");
+    check("grep $x", "allow");
+}
+
+#[test]
+#[cfg(feature = "shell")]
+fn what_a_session_allows_lifts_no_doubt_about_a_refusal() {
+    let check = |decision, layer, expect: PermissionDecision| {
+        let pattern = "bash(rm:*)".parse().unwrap();
+        let permissions = Permissions {
+            rules: vec![PermissionRule { layer, decision, pattern }],
+            ..Permissions::default()
+        };
+        let session = [PermissionRule::allow(Pattern::tool("bash")).from_layer(Layer::Session)];
+        let subject = Subject::Command("$x y".into());
+        let ruling = permissions.rule_on(&matter("bash", Access::Execute, &subject), &session, None);
+        assert_eq!(ruling.decision, expect, "{decision:?} of {layer:?}");
+    };
+    check(Deny, Layer::User, Ask);
+    check(Ask, Layer::Managed, Ask);
+    check(Ask, Layer::User, Allow);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn forms() {
     check("\"$(a)\" b", "?\"$(a)\"? [b]\n[a]\n! \"$(a)\" b, which is only known when it runs");
     check("ls *.rs ~ {a,b}", "[ls] ?*.rs? ?~? ?{a,b}?");
     check("echo $'a\\x41'", "[echo] ?$'a\\x41'?");
-    check("coproc a", "[coproc] [a]");
+    check("coproc a", "[coproc] [a]\nwrapped: [a]");
 }
 
 #[test]
@@ -99,6 +99,14 @@ fn wrappers() {
     check("eval 'a b'", "[eval] [a b]\nwrapped: [a] [b]");
     check("eval a '|' b", "[eval] [a] [|] [b]\nwrapped: [a]\nwrapped: [b]");
     check("eval $x", "[eval] ?$x?\n! eval $x, which is only known when it runs");
+    check("eval -- a", "[eval] [--] [a]\nwrapped: [a]");
+    check("trap -- 'a' EXIT", "[trap] [--] [a] [EXIT]\nwrapped: [a]");
+    check("./timeout 5 a", "[./timeout] [5] [a]");
+    check("x=1 a", "[a]\n! it sets x");
+    check("printf -v PATH a; b", "[printf] [-v] [PATH] [a]\n[b]\n! it sets PATH");
+    check("time a.b=1 a", "[time] [a.b=1] [a]\nwrapped: [a.b=1] [a]\nwrapped: [a]");
+    check("time x=1 a", "[time] [x=1] [a]\nwrapped: [a]");
+    check("bash -ceuo pipefail 'a'", "[bash] [-ceuo] [pipefail] [a]\nwrapped: [a]");
     check("trap 'a' EXIT", "[trap] [a] [EXIT]\nwrapped: [a]");
     check(". ./x", "[.] [./x]\n! . ./x, which is only known when it runs");
     check(
@@ -120,6 +128,26 @@ fn what_is_no_shell_text_is_unknown() {
     check("echo 'a");
     check("a\0b");
     check("git pu\\\nsh");
+    check("git status\r#; rm x");
+    check("git status \\\r\nrm x");
+    check("git status\\\t#; rm x");
+    check("git status\n\\rm x");
+    check("git status\n\\ rm x");
+    check("git >/dev/null push");
+    check("*x=1");
+    check("!\"a\"");
+    check("x=$\nrm y\n");
+    check("''\\rm x");
+    check("((x))");
+    check("x='a[$(b)]'; test -v \"$x\"");
+    check("PS4='$(b)'; set -x");
+    check("alias a=b");
+    check("hash -p /bin/a b");
+    check("let x");
+    check("bash -s a <<< b");
+    check("bash <(a)");
+    check("env -iS 'a b'");
+    check("git -c alias.p=push p");
     check(&"(".repeat(5_000));
     check(&format!("{}a{}", "$(".repeat(300), ")".repeat(300)));
 }
@@ -162,18 +190,98 @@ fn scripts() -> impl Strategy<Value = String> {
     })
 }
 
+/// Random pieces, most of which are no script; what two readers could take for different things is among them.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "\r\n",
+        "\u{b}",
+        "\u{c}",
+        "\u{a0}",
+        "\u{2003}",
+        "\u{85}",
+        "\u{feff}",
+        "\\",
+        "\\ ",
+        "#",
+        " #",
+        ";",
+        "&",
+        "|",
+        "'",
+        "\"",
+        "$'",
+        "\\'",
+        "\\\"",
+        "$",
+        "$(",
+        ")",
+        "(",
+        "{ ",
+        ";}",
+        "`",
+        "<<E\n",
+        "E\n",
+        "\nE\n",
+        "<<'E'\n",
+        "<<-E\n",
+        "<<<",
+        ">",
+        "<",
+        "<(",
+        "((",
+        "))",
+        "!",
+        "! ",
+        "[[ ",
+        " ]]",
+        "&&",
+        "||",
+        "=",
+        "x=",
+        "{a,b}",
+        "*",
+        "~",
+        "if ",
+        "; then ",
+        "; fi",
+        "for i in 1; do ",
+        "; done",
+        "case a in a) ",
+        ";; esac",
+        "f() ",
+        "time ",
+        "cmd1q",
+        "cmd2q",
+        "cmd3q ",
+        " cmd4q",
+        "cmd5q",
+        ";cmd6q",
+        "\ncmd7q",
+        "${x",
+        "}",
+        "${x:-",
+    ]);
+    prop::collection::vec(piece, 1..9).prop_map(|pieces| pieces.concat())
+}
+
 /// The names that bash itself looked for when it ran the text.
 fn run_by_bash(text: &str) -> BTreeSet<String> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let not_found =
-        "() { case $1 in bash) /bin/bash \"${@:2}\";; *) printf '%s\\n' \"$1\" >> \"$CALLS\";; esac; }";
+        "() { case $1 in bash) /bin/bash \"${@:2}\";; *) printf '%s\\0' \"$1\" >> \"$CALLS\";; esac; }";
+    let place = tempfile::tempdir().unwrap();
     let mut bash = Process::new("/bin/bash");
+    bash.current_dir(place.path()).env_clear();
     bash.args(["-c", text]).env_clear().env("PATH", "/nowhere").env("CALLS", log.path());
     bash.env("BASH_FUNC_command_not_found_handle%%", not_found);
     let ran = bash.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(ran.is_ok(), "bash runs");
     let calls = std::io::read_to_string(log.reopen().unwrap()).unwrap();
-    calls.lines().map(str::to_owned).collect()
+    calls.split_terminator('\0').map(str::to_owned).collect()
 }
 
 proptest! {
@@ -191,6 +299,18 @@ proptest! {
         let found: BTreeSet<&str> = read.commands.iter().map(|command| command.words[0].text.as_str()).collect();
         for name in run_by_bash(&text) {
             prop_assert!(found.contains(name.as_str()), "{} runs {} and only {:?} was found", text, name, found);
+        }
+    }
+
+    /// Where both can read a text, both see the same commands in it.
+    #[test]
+    fn no_piece_hides_a_command(text in pieces()) {
+        let read = script(&text);
+        if read.unknown().is_none() {
+            let found: BTreeSet<&str> = read.commands.iter().map(|command| command.words[0].text.as_str()).collect();
+            for name in run_by_bash(&text) {
+                prop_assert!(found.contains(name.as_str()), "{:?} runs {} and only {:?} was found", text, name, found);
+            }
         }
     }
 

@@ -47,11 +47,21 @@ impl Walker<'_> {
             return self.unknown(self.text(node).to_owned());
         }
         self.depth += 1;
+        let is_joined = match node.kind() {
+            "word" | "simple_expansion" => holds_blank(self.text(node)),
+            // `!a` is a name.
+            "negated_command" => !self.text(node).starts_with("! "),
+            kind => ON_ONE_LINE.contains(&kind) && spans_lines(node, self.source),
+        };
+        if is_joined {
+            self.unknown(self.text(node).to_owned());
+        }
         match node.kind() {
             "command" => self.command(node),
             // `export`, `declare`, `unset` and their kin are commands with rules of their own.
             "declaration_command" | "unset_command" => self.builtin(node),
-            "variable_assignment" => self.sets(node.child_by_field_name("name")),
+            "variable_assignment" => self.assignment(node),
+            "compound_statement" if self.text(node).starts_with("((") => self.arithmetic(node),
             "for_statement" => self.sets(node.child_by_field_name("variable")),
             "file_redirect" => self.redirect(node),
             "arithmetic_expansion" => self.arithmetic(node),
@@ -76,7 +86,7 @@ impl Walker<'_> {
     fn command(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
         let mut words = Vec::new();
-        for child in node.named_children(&mut cursor) {
+        for child in node.children(&mut cursor) {
             match child.kind() {
                 "variable_assignment"
                 | "file_redirect"
@@ -103,10 +113,11 @@ impl Walker<'_> {
         if !name.is_known {
             self.unknown(super::join(&words));
         }
-        let evaluates = EVALUATES.contains(&name.text.as_str());
-        if evaluates && words.iter().any(|word| word.is_known && is_code(&word.text)) {
+        if evaluates(&words) {
             self.unknown(super::join(&words));
         }
+        let named = named_by(&words).filter(|name| is_of_environment(name)).map(str::to_owned);
+        self.script.beside.extend(named.map(Beside::Sets));
         let within = inner(&words);
         self.script.commands.push(Command { words, through });
         if self.script.commands.len() > MOST_COMMANDS {
@@ -116,7 +127,13 @@ impl Walker<'_> {
             Inner::Nothing => {}
             Inner::Commands(all, through) => {
                 for words in all {
+                    // A name with spaces is a text for a shell, as of `watch 'a b'`.
+                    let text = words.first().filter(|word| word.is_known && word.text.contains(' '));
+                    let text = text.map(|word| word.text.clone());
                     self.run(words, through);
+                    if let Some(text) = text {
+                        self.nested(&text);
+                    }
                 }
             }
             Inner::Text(text) => self.nested(&text),
@@ -137,6 +154,21 @@ impl Walker<'_> {
         self.script.beside.extend(beside);
     }
 
+    /// Of one before a command every program may be the reader, whatever its name.
+    fn assignment(&mut self, node: Node<'_>) {
+        let Some(name) = node.child_by_field_name("name") else { return };
+        // What is no name for the shell is a command for it.
+        if CODE.contains(&self.text(name)) || !is_plain(self.text(name)) {
+            self.unknown(self.text(node).to_owned());
+        }
+        if node.parent().is_some_and(|parent| parent.kind() == "command") {
+            let name = self.text(name).to_owned();
+            self.script.beside.push(Beside::Sets(name));
+        } else {
+            self.sets(Some(name));
+        }
+    }
+
     /// A variable of the shell; of `declare` and its kin the command itself has been seen.
     fn sets(&mut self, name: Option<Node<'_>>) {
         let name = name.map_or("", |name| self.text(name));
@@ -149,6 +181,10 @@ impl Walker<'_> {
     fn redirect(&mut self, node: Node<'_>) {
         // `<&-` closes and has none.
         let Some(to) = node.child_by_field_name("destination") else { return };
+        // Words behind the file are the command's own, and the parser does not say so.
+        if node.children_by_field_name("destination", &mut node.walk()).count() > 1 {
+            return self.unknown(self.text(node).to_owned());
+        }
         let target = word(to, self.source);
         let operator = &self.source[node.start_byte()..to.start_byte()];
         let operator = operator.trim().trim_start_matches(|c: char| c.is_ascii_digit());
@@ -196,11 +232,41 @@ impl Walker<'_> {
     }
 }
 
-/// Whether the shell reads a text in another way than the parser does: it drops NULs, and joins a word that goes on in
-/// the next line.
+/// Whether the shell reads a text in another way than the parser does: it drops NULs, takes a carriage return and its kin
+/// for letters, and an escaped blank too; and it joins a word that goes on in the next line.
 fn is_read_otherwise(text: &str) -> bool {
     let mut joins = text.match_indices("\\\n").filter(|(at, _)| !text[..*at].ends_with([' ', '\t', '\n']));
-    text.contains('\0') || joins.next().is_some()
+    let is_odd = |c: char| c == '\u{feff}' || c.is_control() && c != '\n' && c != '\t';
+    let is_in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let mut blanks = text.match_indices("\\ ").filter(|(at, _)| !text[..*at].ends_with(is_in_word));
+    text.contains(is_odd) || text.contains("\\\t") || blanks.next().is_some() || joins.next().is_some()
+}
+
+/// Whether a word without quotes holds a blank that nothing escapes. The parser takes a line that begins with a backslash
+/// for a word of the command before it.
+fn holds_blank(text: &str) -> bool {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            ' ' | '\t' | '\n' => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether more than blanks and joined lines lies between the parts of a node; or nothing, so that they are one word.
+fn spans_lines(node: Node<'_>, source: &str) -> bool {
+    let mut cursor = node.walk();
+    let (mut at, mut may_touch) = (node.start_byte(), true);
+    node.children(&mut cursor).any(|child| {
+        let between = source.get(at..child.start_byte()).unwrap_or_default().replace("\\\n", "");
+        let is_redirect = child.kind().ends_with("_redirect");
+        let touches = node.kind() == "command" && between.is_empty() && !may_touch && !is_redirect;
+        (at, may_touch) = (child.end_byte(), is_redirect);
+        touches || !between.trim_matches([' ', '\t']).is_empty()
+    })
 }
 
 /// Whether programs read a variable of this name: by custom those are in capitals.
@@ -214,19 +280,81 @@ fn is_made_of(node: Node<'_>, kinds: &[&str]) -> bool {
     node.named_children(&mut cursor).all(|child| kinds.contains(&child.kind()) && is_made_of(child, kinds))
 }
 
+/// Whether a builtin reads code out of its words, or may where they are only known when it runs.
+fn evaluates(words: &[Word]) -> bool {
+    let Some((name, rest)) = words.split_first() else { return false };
+    let names_one =
+        |options: &[&str]| rest.iter().any(|word| options.iter().any(|o| word.text.starts_with(o)));
+    let may_hold_code = match name.text.as_str() {
+        "let" => return true,
+        "printf" | "test" | "[" => names_one(&["-v", "-R"]),
+        other => EVALUATES.contains(&other),
+    };
+    let is_name =
+        |word: &Word| word.is_known || word.text.split_once('=').is_some_and(|(name, _)| is_plain(name));
+    may_hold_code && !rest.iter().all(is_name)
+        || EVALUATES.contains(&name.text.as_str())
+            && words.iter().any(|word| word.is_known && is_code(&word.text))
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// The variable of the environment that a builtin sets by its name.
+fn named_by(words: &[Word]) -> Option<&str> {
+    let (name, rest) = words.split_first()?;
+    let sets = match name.text.as_str() {
+        "printf" => rest.first().is_some_and(|word| word.text.starts_with("-v")),
+        "read" | "mapfile" | "readarray" | "getopts" => true,
+        _ => false,
+    };
+    let mut names = rest.iter().map(|word| word.text.strip_prefix("-v").unwrap_or(&word.text));
+    let is_capital = |name: &&str| {
+        is_plain(name) && name.starts_with(|c: char| c.is_ascii_uppercase()) && is_of_environment(name)
+    };
+    names.find(is_capital).filter(|_| sets)
+}
+
 /// Whether a word holds what would be run if it were evaluated.
 fn is_code(word: &str) -> bool {
     word.contains("$(") || word.contains('`')
 }
 
+/// Nodes whose parts a line break ends.
+const ON_ONE_LINE: [&str; 8] = [
+    "variable_assignment",
+    "concatenation",
+    "command",
+    "declaration_command",
+    "unset_command",
+    "redirected_statement",
+    "file_redirect",
+    "variable_assignments",
+];
 const NUMERIC: [&str; 5] =
     ["number", "binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression"];
 const NUMBERS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 /// Builtins that evaluate a word as the name of an element, or as arithmetic.
-const EVALUATES: [&str; 13] = [
-    "printf", "test", "[", "unset", "declare", "typeset", "local", "export", "readonly", "read", "mapfile",
-    "wait", "getopts",
+const EVALUATES: [&str; 14] = [
+    "printf",
+    "test",
+    "[",
+    "unset",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "read",
+    "mapfile",
+    "readarray",
+    "wait",
+    "getopts",
 ];
+/// Variables whose value the shell itself runs.
+const CODE: [&str; 5] = ["PS4", "PROMPT_COMMAND", "BASH_ENV", "ENV", "SHELLOPTS"];
 /// How deep texts within texts and nodes within nodes are followed.
 const DEEPEST: usize = 200;
 /// How much of the depth a text within a text takes.
