@@ -1,6 +1,10 @@
 //! What a shell text would run, as far as that can be known without running it.
 
 #[cfg(feature = "shell")]
+mod builtins;
+#[cfg(feature = "shell")]
+mod otherwise;
+#[cfg(feature = "shell")]
 mod walk;
 #[cfg(feature = "shell")]
 mod words;

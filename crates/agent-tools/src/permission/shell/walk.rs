@@ -2,6 +2,8 @@
 
 use tree_sitter::{Node, Parser};
 
+use super::builtins::{CODE, evaluates, is_of_environment, is_plain, named_by};
+use super::otherwise::{ON_ONE_LINE, holds_blank, is_read_otherwise, spans_lines};
 use super::words::word;
 use super::wrappers::{Inner, inner};
 use super::{Beside, Command, Script, Through, Word};
@@ -232,129 +234,14 @@ impl Walker<'_> {
     }
 }
 
-/// Whether the shell reads a text in another way than the parser does: it drops NULs, takes a carriage return and its kin
-/// for letters, and an escaped blank too; and it joins a word that goes on in the next line.
-fn is_read_otherwise(text: &str) -> bool {
-    let mut joins = text.match_indices("\\\n").filter(|(at, _)| !text[..*at].ends_with([' ', '\t', '\n']));
-    let is_odd = |c: char| c == '\u{feff}' || c.is_control() && c != '\n' && c != '\t';
-    let is_in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    let mut blanks = text.match_indices("\\ ").filter(|(at, _)| !text[..*at].ends_with(is_in_word));
-    text.contains(is_odd) || text.contains("\\\t") || blanks.next().is_some() || joins.next().is_some()
-}
-
-/// Whether a word without quotes holds a blank that nothing escapes. The parser takes a line that begins with a backslash
-/// for a word of the command before it.
-fn holds_blank(text: &str) -> bool {
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => drop(chars.next()),
-            ' ' | '\t' | '\n' => return true,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// Whether more than blanks and joined lines lies between the parts of a node; or nothing, so that they are one word.
-fn spans_lines(node: Node<'_>, source: &str) -> bool {
-    let mut cursor = node.walk();
-    let (mut at, mut may_touch) = (node.start_byte(), true);
-    node.children(&mut cursor).any(|child| {
-        let between = source.get(at..child.start_byte()).unwrap_or_default().replace("\\\n", "");
-        let is_redirect = child.kind().ends_with("_redirect");
-        let touches = node.kind() == "command" && between.is_empty() && !may_touch && !is_redirect;
-        (at, may_touch) = (child.end_byte(), is_redirect);
-        touches || !between.trim_matches([' ', '\t']).is_empty()
-    })
-}
-
-/// Whether programs read a variable of this name: by custom those are in capitals.
-fn is_of_environment(name: &str) -> bool {
-    !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        || name.ends_with("_proxy")
-}
-
 fn is_made_of(node: Node<'_>, kinds: &[&str]) -> bool {
     let mut cursor = node.walk();
     node.named_children(&mut cursor).all(|child| kinds.contains(&child.kind()) && is_made_of(child, kinds))
 }
 
-/// Whether a builtin reads code out of its words, or may where they are only known when it runs.
-fn evaluates(words: &[Word]) -> bool {
-    let Some((name, rest)) = words.split_first() else { return false };
-    let names_one =
-        |options: &[&str]| rest.iter().any(|word| options.iter().any(|o| word.text.starts_with(o)));
-    let may_hold_code = match name.text.as_str() {
-        "let" => return true,
-        "printf" | "test" | "[" => names_one(&["-v", "-R"]),
-        other => EVALUATES.contains(&other),
-    };
-    let is_name =
-        |word: &Word| word.is_known || word.text.split_once('=').is_some_and(|(name, _)| is_plain(name));
-    may_hold_code && !rest.iter().all(is_name)
-        || EVALUATES.contains(&name.text.as_str())
-            && words.iter().any(|word| word.is_known && is_code(&word.text))
-}
-
-fn is_plain(name: &str) -> bool {
-    !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-}
-
-/// The variable of the environment that a builtin sets by its name.
-fn named_by(words: &[Word]) -> Option<&str> {
-    let (name, rest) = words.split_first()?;
-    let sets = match name.text.as_str() {
-        "printf" => rest.first().is_some_and(|word| word.text.starts_with("-v")),
-        "read" | "mapfile" | "readarray" | "getopts" => true,
-        _ => false,
-    };
-    let mut names = rest.iter().map(|word| word.text.strip_prefix("-v").unwrap_or(&word.text));
-    let is_capital = |name: &&str| {
-        is_plain(name) && name.starts_with(|c: char| c.is_ascii_uppercase()) && is_of_environment(name)
-    };
-    names.find(is_capital).filter(|_| sets)
-}
-
-/// Whether a word holds what would be run if it were evaluated.
-fn is_code(word: &str) -> bool {
-    word.contains("$(") || word.contains('`')
-}
-
-/// Nodes whose parts a line break ends.
-const ON_ONE_LINE: [&str; 8] = [
-    "variable_assignment",
-    "concatenation",
-    "command",
-    "declaration_command",
-    "unset_command",
-    "redirected_statement",
-    "file_redirect",
-    "variable_assignments",
-];
 const NUMERIC: [&str; 5] =
     ["number", "binary_expression", "unary_expression", "parenthesized_expression", "ternary_expression"];
 const NUMBERS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-/// Builtins that evaluate a word as the name of an element, or as arithmetic.
-const EVALUATES: [&str; 14] = [
-    "printf",
-    "test",
-    "[",
-    "unset",
-    "declare",
-    "typeset",
-    "local",
-    "export",
-    "readonly",
-    "read",
-    "mapfile",
-    "readarray",
-    "wait",
-    "getopts",
-];
-/// Variables whose value the shell itself runs.
-const CODE: [&str; 5] = ["PS4", "PROMPT_COMMAND", "BASH_ENV", "ENV", "SHELLOPTS"];
 /// How deep texts within texts and nodes within nodes are followed.
 const DEEPEST: usize = 200;
 /// How much of the depth a text within a text takes.
