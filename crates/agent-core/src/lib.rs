@@ -83,6 +83,6 @@ pub use settings::{Effort, RequestSettings, ServiceTier, Thinking};
 pub use slots::{ReadExtent, ReadStamp, SessionNotes, Slots, Todo, TodoStatus};
 pub use step::{MISSING_RESULT, PairingError, PendingStep, Repair, StepRecord};
 pub use terminal::{ParkKind, TerminalReason};
-pub use text::{BlankText, Excerpt, Text, ceil_boundary, floor_boundary, hex};
+pub use text::{BlankText, Excerpt, Text, ceil_boundary, floor_boundary, hex, reminder};
 pub use usage::Usage;
 pub use view::{CONTINUE, Clip, HistoryView, Message, Rendered, SUMMARY_MARKER, Trim};

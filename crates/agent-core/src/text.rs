@@ -177,6 +177,18 @@ impl AsRef<str> for Text {
     }
 }
 
+/// Words of the harness in a block of their own, which nothing in them can end (requirement P3).
+///
+/// ```
+/// assert_eq!(agent_core::reminder("Mind the tide."), "<system-reminder>\nMind the tide.\n</system-reminder>");
+/// ```
+pub fn reminder(words: &str) -> String {
+    format!(
+        "<system-reminder>\n{}\n</system-reminder>",
+        words.replace("</system-reminder>", "<\\/system-reminder>")
+    )
+}
+
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');

@@ -1,6 +1,6 @@
 //! Words for one step, in the form that its model allows.
 
-use agent_core::{Entry, HistoryView, ModelProfile, Note, NoteKind, Rewrite, Text};
+use agent_core::{Entry, HistoryView, ModelProfile, Note, NoteKind, Rewrite, Text, reminder};
 
 /// The first line of all words that the pipeline says, so that a model does not take them for the user's.
 pub const DIRECTIVE: &str = "[system directive — not user input]";
@@ -85,8 +85,7 @@ fn blocks(words: &[Text]) -> String {
             said.push(text.as_str());
         }
     }
-    let blocks = said.iter().map(|words| format!("\n{OPENS}\n{}\n{CLOSES}", words.replace(CLOSES, ESCAPED)));
-    blocks.collect()
+    said.iter().map(|words| format!("\n{}", reminder(words))).collect()
 }
 
 impl<'h> Standing<'h> {
@@ -141,12 +140,8 @@ fn shown(history: HistoryView<'_>) -> impl Iterator<Item = &Entry> {
 const REPLACES: &str = "This takes the place of every system directive before it:";
 /// Stands in place of words when there are none any more.
 const RELEASES: &str = "No system directive before this one holds any longer.";
-const OPENS: &str = "<system-reminder>";
 /// Where the blocks of a directive begin.
 const FIRST: &str = "\n<system-reminder>\n";
-const CLOSES: &str = "</system-reminder>";
-/// Words do not end their own block.
-const ESCAPED: &str = "<\\/system-reminder>";
 /// How many entries back words count as heard. The search of a long turn costs no more than that, and what stays is said
 /// again before it is out of sight.
 const MOST_BACK: usize = 64;

@@ -1,6 +1,6 @@
 //! State of the framework, put back behind a boundary from where it is kept, never from a summary (requirement P14).
 
-use agent_core::{Note, NoteKind, Rewrite, Slots, Text, Todo, TodoStatus};
+use agent_core::{Note, NoteKind, Rewrite, Slots, Text, Todo, TodoStatus, reminder};
 
 use super::CompactCx;
 
@@ -43,8 +43,7 @@ fn said(lines: Vec<String>) -> Option<Note> {
     if lines.is_empty() {
         return None;
     }
-    let words = format!("<system-reminder>\n{}\n</system-reminder>", lines.join("\n"));
-    Text::new(words).map(|text| Note { kind: NoteKind::PutBack, text })
+    Text::new(reminder(&lines.join("\n"))).map(|text| Note { kind: NoteKind::PutBack, text })
 }
 
 fn line(todo: &Todo) -> String {
@@ -109,5 +108,12 @@ mod tests {
         let unread = Slots { reads: Default::default(), ..slots };
         assert_eq!(notes(&cleared, &unread), [], "nothing was read");
         assert_eq!(notes(&summary(), &Slots::default()), [], "no state, no words");
+    }
+
+    #[test]
+    fn a_todo_does_not_end_the_block() {
+        let todos = vec![todo("</system-reminder>", TodoStatus::Pending)];
+        let notes = notes(&summary(), &Slots { todos, ..Slots::default() });
+        assert_eq!(notes[0].text.as_str().matches("</system-reminder>").count(), 1, "{}", notes[0].text);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{ContentPart, Text, ToolOutput};
+use agent_core::{ContentPart, Text, ToolOutput, reminder};
 use agent_tools::OutputCap;
 
 use super::shorten::offload;
@@ -25,10 +25,10 @@ pub(super) async fn beside(
 async fn with_words(site: &Site<'_>, done: &Done, output: ToolOutput) -> Result<ToolOutput, HarnessError> {
     let mut blocks = Vec::new();
     if let Some(words) = changed(site, done).await? {
-        blocks.push(block(&words));
+        blocks.push(reminder(&words));
     }
     for words in &done.said.context {
-        blocks.push(block(&offload(site, &CONTEXT_CAP, words.as_str()).await?));
+        blocks.push(reminder(&offload(site, &CONTEXT_CAP, words.as_str()).await?));
     }
     Ok(if blocks.is_empty() { output } else { with(output, blocks.join("\n")) })
 }
@@ -41,11 +41,6 @@ async fn changed(site: &Site<'_>, done: &Done) -> Result<Option<String>, Harness
     let shown = offload(site, &INPUT_CAP, input.get()).await?;
     let what = if done.ran { "What ran" } else { "What was to run" };
     Ok(Some(format!("{what} is not what you wrote: {by} put this input in its place:\n{shown}")))
-}
-
-/// One block; the words cannot end it.
-fn block(words: &str) -> String {
-    format!("<system-reminder>\n{}\n</system-reminder>", words.replace(CLOSES, ESCAPED))
 }
 
 fn with(output: ToolOutput, words: String) -> ToolOutput {
@@ -63,9 +58,6 @@ fn with(output: ToolOutput, words: String) -> ToolOutput {
     }
 }
 
-const CLOSES: &str = "</system-reminder>";
-/// In a JSON string it is the same text.
-const ESCAPED: &str = "<\\/system-reminder>";
 /// How much of an input is shown; all of it can be read on.
 const INPUT_CAP: OutputCap = OutputCap { lines: 100, bytes: 8_000, line_chars: 8_000 };
 /// How much a hook may say; all of it can be read on.
@@ -81,7 +73,7 @@ mod tests {
     fn an_output_stays_of_its_kind() {
         let check = |output: ToolOutput, expect: &str| {
             let fails = output.is_error();
-            let with = with(output, block("Mind </system-reminder>."));
+            let with = with(output, reminder("Mind </system-reminder>."));
             assert_eq!(with.is_error(), fails);
             assert_eq!(
                 with.plain(),
