@@ -16,10 +16,11 @@ use super::call::at_most;
 use crate::HarnessError;
 use crate::config::HarnessConfig;
 use crate::front::opening;
+use crate::unless::unless_cancelled;
 
 /// What the requests of one question cost, also of one that was broken off.
 #[derive(Default)]
-pub(super) struct Spent {
+struct Spent {
     ended: Usage,
     fold: ResponseBuilder,
 }
@@ -33,18 +34,7 @@ impl Drive {
         // Who watches learns why it takes a while.
         self.live.journal(&self.config, &mut self.out, &[]).await?;
         let (model, request) = self.question(&ask)?;
-        let policy = self.config.ask;
-        let mut spent = Spent::default();
-        let asking = exchange(&self.config, &*model, &request, &mut spent, self.cancel.child());
-        let answer = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => None,
-            answer = tokio::time::timeout(policy.deadline, asking) => {
-                let millis = u64::try_from(policy.deadline.as_millis()).unwrap_or(u64::MAX);
-                Some(answer.unwrap_or(Err(AskFailure::TimedOut { millis })))
-            }
-        };
-        let usage = spent.total();
+        let (answer, usage) = asked(&self.config, &*model, &request, &self.cancel).await;
         tracing::debug!(input = usage.input, output = usage.output, "a model was asked beside the turn");
         self.pay(&usage);
         // It is paid for: a commit keeps that should the process die.
@@ -120,8 +110,22 @@ pub(super) fn apart(
     Ok(model.encoder().encode(&request).request)
 }
 
+/// What came of a question within its deadline, and what it cost; no answer when the run was stopped.
+pub(super) async fn asked(
+    config: &HarnessConfig,
+    model: &dyn LanguageModel,
+    request: &Outgoing,
+    cancel: &Cancel,
+) -> (Option<Answer>, Usage) {
+    let (mut spent, deadline) = (Spent::default(), config.ask.deadline);
+    let asking = exchange(config, model, request, &mut spent, cancel.child());
+    let answer = unless_cancelled(cancel, tokio::time::timeout(deadline, asking)).await;
+    let millis = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+    (answer.map(|answer| answer.unwrap_or(Err(AskFailure::TimedOut { millis }))), spent.total())
+}
+
 /// Sends it until there is an answer, with the few attempts that such a question has.
-pub(super) async fn exchange(
+async fn exchange(
     config: &HarnessConfig,
     model: &dyn LanguageModel,
     request: &Outgoing,
@@ -191,7 +195,7 @@ fn said(response: &Response) -> Answer {
 }
 
 impl Spent {
-    pub(super) fn total(mut self) -> Usage {
+    fn total(mut self) -> Usage {
         self.ended += self.fold.usage();
         self.ended
     }

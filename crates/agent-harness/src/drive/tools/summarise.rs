@@ -1,13 +1,11 @@
 //! The cheap model shortens an output (requirement T6): asked apart from the conversation, and given up when it fails.
 
 use agent_core::{Diagnostic, Text, Usage};
-use agent_prepare::AskFailure;
 use agent_tools::OutputCap;
 
 use super::{Done, Site};
 use crate::HarnessError;
-use crate::drive::ask::{Spent, apart, exchange};
-use crate::unless::unless_cancelled;
+use crate::drive::ask::{apart, asked};
 
 /// What the model made of an output.
 #[derive(Default)]
@@ -25,16 +23,9 @@ pub(super) async fn summarise(site: &Site<'_>, done: &Done, whole: &str) -> Resu
     let system = Text::or(INSTRUCTIONS, "Shorten the output.");
     let words = Text::or(question(done, whole), "(no output)");
     let request = apart(&**model, &system, &words, MAX_OUTPUT)?;
-    let mut spent = Spent::default();
-    let deadline = config.ask.deadline;
-    let asking = exchange(config, &**model, &request, &mut spent, site.cancel.child());
-    let answer = unless_cancelled(site.cancel, tokio::time::timeout(deadline, asking)).await;
-    let Some(answer) = answer else {
-        return Ok(Summary { spent: spent.total(), ..Summary::default() });
-    };
-    let millis = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-    let spent = spent.total();
-    let why = match answer.unwrap_or(Err(AskFailure::TimedOut { millis })) {
+    let (answer, spent) = asked(config, &**model, &request, site.cancel).await;
+    let Some(answer) = answer else { return Ok(Summary { spent, ..Summary::default() }) };
+    let why = match answer {
         Ok(words) if words.as_str().len() < whole.len() => {
             site.shortening.worked();
             return Ok(Summary { words: Some(words.as_str().to_owned()), spent, told: None });
