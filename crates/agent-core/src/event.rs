@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::step::Repair;
 use crate::{
-    CallId, Diagnostic, EntryId, Excerpt, Finish, ModelErrorKind, ParkKind, SessionId, StepNo,
-    TerminalReason, TurnId, Usage,
+    CallId, Diagnostic, EntryId, Excerpt, Finish, InputRequest, ModelErrorKind, ParkKind, RequestId,
+    SessionId, StepNo, TerminalReason, TurnId, Usage,
 };
 
 /// One event (requirement L9). As JSON: `{"type", "seq"?, "session", "turn"?, "step"?, "data"}`.
@@ -142,23 +142,21 @@ pub enum EventBody {
         /// Length of the whole output in bytes.
         bytes: u64,
     },
-    /// People are asked for something.
+    /// Somebody outside is asked for something; the turn waits for it.
     #[serde(rename = "input.requested")]
-    InputRequested {
-        /// What for.
-        kind: ParkKind,
-        /// The calls concerned.
-        calls: Vec<ActionCall>,
-        /// The words to show.
-        prompt: String,
-    },
-    /// A sign-in is needed.
+    InputRequested(InputRequest),
+    /// A sign-in is needed; the turn waits for it.
     #[serde(rename = "authorization.required")]
-    AuthorizationRequired {
-        /// The call that needs it.
+    AuthorizationRequired(InputRequest),
+    /// A request is no longer open.
+    #[serde(rename = "input.closed")]
+    InputClosed {
+        /// The request.
+        request: RequestId,
+        /// The call that waited.
         call: CallId,
-        /// Where to sign in.
-        url: String,
+        /// How it was closed.
+        how: Closed,
     },
     /// A compaction begins.
     #[serde(rename = "compaction.requested")]
@@ -328,6 +326,21 @@ pub enum ActionOutcome {
     Denied,
     /// It was not run, or stopped, because the turn was aborted.
     Cancelled,
+}
+
+/// How a request was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Closed {
+    /// Somebody replied.
+    Answered,
+    /// Nobody replied in time.
+    Expired,
+    /// The turn was stopped.
+    Withdrawn,
+    /// A later message of the user took its place.
+    Superseded,
 }
 
 impl EventBody {

@@ -44,6 +44,7 @@ mod message;
 mod model;
 mod profile;
 mod record;
+mod request;
 mod response;
 mod settings;
 mod slots;
@@ -61,7 +62,7 @@ pub use card::{COMPLETE_TOOL, CardError, SystemBlock, ToolCard, ToolChoice};
 pub use clip::{clipped, clipped_file, clipped_part};
 pub use context::Context;
 pub use error::{ModelError, ModelErrorKind};
-pub use event::{ActionCall, ActionOutcome, Event, EventBody};
+pub use event::{ActionCall, ActionOutcome, Closed, Event, EventBody};
 pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite, UnreadableEntry};
 pub use ids::{CallId, EntryId, IdError, SessionId, StepNo, TurnId};
 pub use json::RawJson;
@@ -77,6 +78,10 @@ pub use model::{
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use record::{
     Checkpoint, Commit, CompactionState, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary,
+};
+pub use request::{
+    Action, Approval, Authorization, Choice, HeldRequest, InputRequest, Question, Reply, RequestId, Wait,
+    WrongReply,
 };
 pub use response::{Finish, FinishKind, Response, ResponseBuilder};
 pub use settings::{Effort, RequestSettings, ServiceTier, Thinking};

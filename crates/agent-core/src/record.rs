@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Entry, EntryId, Event, PendingStep, RawJson, SessionId, Slots, SystemBlock, TerminalReason, ToolCard,
-    ToolResult, Usage,
+    Entry, EntryId, Event, HeldRequest, InputRequest, PendingStep, RawJson, SessionId, Slots, SystemBlock,
+    TerminalReason, ToolCard, ToolResult, Usage,
 };
 
 /// Counts the commits of a session. A commit names the revision it builds on; any other one is refused.
@@ -67,6 +67,9 @@ pub struct Checkpoint {
     /// commits clear the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<BTreeSet<String>>,
+    /// What calls of the step at work wait for, with the replies that are there (requirement L7).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<HeldRequest>,
 }
 
 /// What compactions of a session left for the next one (requirements P8, P11).
@@ -118,6 +121,8 @@ pub enum JournalRecord {
     Active(BTreeSet<String>),
     /// A call is about to run: from here on it may have had its effect.
     Started(crate::CallId),
+    /// A call waits: it had no effect yet, or runs again when the reply is there.
+    Waits(InputRequest),
     /// A call has its result, and this is the shared state after it.
     Finished {
         /// The result.
