@@ -48,7 +48,7 @@ mod write_file;
 
 use std::sync::Arc;
 
-use agent_tools::IntoOutput;
+use agent_tools::IntoEnd;
 use agent_tools::{Subject, Tool, ToolConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -90,7 +90,7 @@ pub fn all(sandbox: Arc<dyn Sandbox>) -> Vec<Arc<dyn Tool>> {
 fn built<I, O>(config: ToolConfig<I, O>) -> Arc<dyn Tool>
 where
     I: DeserializeOwned + JsonSchema + Send + 'static,
-    O: IntoOutput + Send + 'static,
+    O: IntoEnd + Send + 'static,
 {
     config.build().unwrap_or_else(|error| unreachable!("a built-in tool has a card: {error}"))
 }

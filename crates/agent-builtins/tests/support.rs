@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_builtins::{LocalSandbox, all};
 use agent_core::{CallId, RawJson, ToolOutput};
-use agent_tools::{PermissionMode, Permissions, Permit, Proposal, Tool, ToolCx, ToolError, Verdict};
+use agent_tools::{PermissionMode, Permissions, Permit, Proposal, Tool, ToolCx, ToolEnd, ToolError, Verdict};
 use serde_json::Value;
 
 /// A workspace, the tools on it and the session they share.
@@ -113,7 +113,10 @@ async fn output(
     input: &Value,
 ) -> Result<ToolOutput, ToolError> {
     let (tool, input) = (named(tools, name), RawJson::of(input).unwrap());
-    tool.run(cx, permit(tool, &input).await, &input).await
+    match tool.run(cx, permit(tool, &input).await, &input).await? {
+        ToolEnd::Output(output) => Ok(output),
+        ToolEnd::Waits(wait) => panic!("{name} waits for {wait:?}"),
+    }
 }
 
 fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {

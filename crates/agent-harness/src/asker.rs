@@ -30,6 +30,8 @@ pub enum Answer {
     Edit(RawJson),
     /// Do not; with the person's words, if they gave any.
     Deny(Option<String>),
+    /// The answer comes later: the turn parks, and goes on when somebody replies to the request (requirement L7).
+    Later,
     /// Nobody can be asked.
     Nobody,
 }
@@ -61,6 +63,11 @@ pub struct RuleSinkError(#[from] pub std::io::Error);
 #[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
 pub struct NobodyToAsk;
 
+/// Every question is put to whoever replies to the parked turn: for servers, and for people who are away.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
+pub struct AskLater;
+
 /// Every question is answered with yes. For sandboxes whose contents may be lost.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a value to write down, with nothing in it")]
@@ -70,6 +77,13 @@ pub struct AllowAll;
 impl Asker for NobodyToAsk {
     async fn ask(&self, _request: &AskRequest) -> Result<Answer, AskerError> {
         Ok(Answer::Nobody)
+    }
+}
+
+#[async_trait]
+impl Asker for AskLater {
+    async fn ask(&self, _request: &AskRequest) -> Result<Answer, AskerError> {
+        Ok(Answer::Later)
     }
 }
 

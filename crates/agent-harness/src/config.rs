@@ -1,6 +1,7 @@
 //! What an agent is made of.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_cache::Lifetimes;
 use agent_core::{
@@ -61,6 +62,8 @@ pub struct HarnessConfig {
     pub permissions: Permissions,
     /// Who is asked when a call needs permission.
     pub asker: Arc<dyn Asker>,
+    /// How long a parked turn waits for a reply; for ever when `None` (requirement L7).
+    pub request_lifetime: Option<Duration>,
     /// What stands before and behind every tool call, in this order (requirement T3).
     pub tool_hooks: Vec<Arc<dyn ToolHook>>,
     /// Where rules go that a person wants to be remembered beyond a session.
@@ -95,6 +98,7 @@ impl HarnessConfig {
             after_compaction: Vec::new(),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
+            request_lifetime: None,
             tool_hooks: Vec::new(),
             rule_sink: None,
             retry: RetryPolicy::default(),

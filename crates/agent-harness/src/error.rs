@@ -1,9 +1,9 @@
 //! Failures of the harness itself; a model's or a tool's failure is an outcome of the turn, not one of these.
 
-use agent_core::{EmptyMessage, HistoryError, IdError, SessionId, UnreadableEntry};
+use agent_core::{EmptyMessage, HistoryError, IdError, RequestId, SessionId, UnreadableEntry, WrongReply};
 use agent_prepare::PrepareError;
 use agent_store::StoreError;
-use agent_tools::ToolSetError;
+use agent_tools::{ToolError, ToolSetError};
 use agent_turn::{Misuse, RestoreError};
 
 use crate::SourceError;
@@ -77,6 +77,25 @@ pub enum HarnessError {
     /// The session is at work on another message of this process.
     #[error("session {0} is at work on another message; wait for its run to finish")]
     AtWork(SessionId),
+    /// A reply that cannot be taken.
+    #[error("session {session}: {cause}")]
+    Request {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        #[source]
+        cause: RequestError,
+    },
+    /// The turn waits for replies.
+    #[error(
+        "session {session} waits for {open} before it can go on; reply to it, or decline it, and send the message then"
+    )]
+    Waiting {
+        /// The session.
+        session: SessionId,
+        /// The requests.
+        open: String,
+    },
     /// There is nothing to resume.
     #[error("session {0} has no open turn; send it a message")]
     NothingToResume(SessionId),
@@ -103,4 +122,31 @@ pub enum HarnessError {
     /// State that cannot be written as JSON.
     #[error("the state of the turn cannot be saved: {0}")]
     Save(#[from] serde_json::Error),
+}
+
+/// A reply that cannot be taken. Nothing was changed, and no model is asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The session has no such request.
+    #[error("there is no request {0} that is open; list the requests of the session")]
+    Unknown(RequestId),
+    /// Somebody replied before; the first reply stands.
+    #[error("request {0} was answered before; the first answer stands")]
+    Answered(RequestId),
+    /// It came too late.
+    #[error("request {0} has lapsed; resume the session, and it goes on without an answer")]
+    Expired(RequestId),
+    /// It answers something else.
+    #[error(transparent)]
+    Reply(#[from] WrongReply),
+    /// The tool does not take the input that was put in place of the model's.
+    #[error("request {request} is still open, because the tool does not take the other input: {cause}")]
+    Edit {
+        /// The request.
+        request: RequestId,
+        /// What is wrong with the input.
+        #[source]
+        cause: ToolError,
+    },
 }

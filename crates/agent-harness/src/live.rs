@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    Accountant, BlobHash, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, History,
-    JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    Accountant, BlobHash, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, HeldRequest,
+    History, JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -27,6 +27,8 @@ pub(crate) struct Live {
     pub(crate) meta: SessionMeta,
     pub(crate) history: History,
     pub(crate) slots: SlotsHandle,
+    /// What calls of the step at work wait for.
+    pub(crate) requests: Vec<HeldRequest>,
     /// Where tools read outputs that were too large.
     pub(crate) blobs: Arc<dyn Blobs>,
     /// They remember the bytes of what was sent, and live as long as the session is open.
@@ -101,6 +103,7 @@ impl Live {
                     compaction,
                     turn_from,
                     active,
+                    requests,
                 } = record.checkpoint;
                 let accountant = counted(config, &meta, &history);
                 let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
@@ -108,6 +111,7 @@ impl Live {
                     stored: history.len(),
                     told: Date::told(history.view()),
                     slots: SlotsHandle::new(slots),
+                    requests,
                     last_turn,
                     usage,
                     accountant,
@@ -161,6 +165,7 @@ impl Live {
             meta,
             history: History::new(),
             slots: SlotsHandle::default(),
+            requests: Vec::new(),
             blobs: Arc::new(StoredBlobs(config.store.clone())),
             encoders: Encoders::default(),
             diagnosed: Vec::new(),
@@ -218,6 +223,7 @@ impl Live {
             compaction: self.compaction,
             turn_from: write.turn_from,
             active: write.active.cloned(),
+            requests: self.requests.clone(),
         };
         let commit = Commit {
             expect: self.revision,

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use agent_core::{Cancel, Event, ModelError, TerminalReason, TurnId, Usage};
+use agent_core::{Cancel, Event, InputRequest, ModelError, TerminalReason, TurnId, Usage};
 use agent_prepare::ContextState;
 
 use crate::HarnessError;
@@ -42,6 +42,8 @@ pub struct TurnEnd {
     pub steps: u32,
     /// Its tokens, those of failed and aborted calls included.
     pub usage: Usage,
+    /// What a parked turn waits for.
+    pub requests: Vec<InputRequest>,
     /// The failure of the model call that ended it.
     pub error: Option<ModelError>,
 }

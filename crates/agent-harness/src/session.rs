@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use agent_core::{Cancel, SessionId, UserMessage};
+use agent_core::{Cancel, InputRequest, Reply, RequestId, SessionId, UserMessage};
 use agent_prepare::ContextState;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::Instrument;
 
 use crate::config::HarnessConfig;
-use crate::drive::Drive;
+use crate::drive::{Drive, Incoming};
 use crate::explain::explain;
 use crate::gauge::{self, Gauge};
 use crate::live::{Live, Loaded};
 use crate::outbox::{Outbox, Told};
 use crate::run::{Run, TurnEnd};
-use crate::{Compaction, ExplainedRequest, HarnessError};
+use crate::{Compaction, ExplainedRequest, HarnessError, RequestError};
 
 /// A conversation by name. Cloning shares it; one message is at work at a time.
 ///
@@ -57,12 +57,29 @@ impl Session {
 
     /// Sends a message of any parts; see [`Session::send`].
     pub async fn send_message(&self, message: UserMessage) -> Result<Run, HarnessError> {
-        self.start(Some(message)).await
+        self.start(Incoming::Message(message)).await
     }
 
     /// Takes up the turn that a crash or a park left open.
     pub async fn resume(&self) -> Result<Run, HarnessError> {
-        self.start(None).await
+        self.start(Incoming::Nothing).await
+    }
+
+    /// Replies to a request of the parked turn, and takes the turn up: calls whose replies are there run, and it parks again
+    /// while others are missing (requirement L7). The first reply to a request stands.
+    ///
+    /// # Errors
+    /// When there is no such request, it was answered or has lapsed, or the reply is none to it. Nothing has changed then,
+    /// no model was asked, and the request is as open as before.
+    pub async fn respond(&self, request: &RequestId, reply: Reply) -> Result<Run, HarnessError> {
+        self.start(Incoming::Reply(request.clone(), reply)).await
+    }
+
+    /// What the parked turn waits for; nothing when it does not wait.
+    pub async fn requests(&self) -> Result<Vec<InputRequest>, HarnessError> {
+        let record = self.config.store.load(&self.id).await?;
+        let held = record.map(|record| record.checkpoint.requests).unwrap_or_default();
+        Ok(held.into_iter().filter(|held| held.reply.is_none()).map(|held| held.request).collect())
     }
 
     /// What would be sent next if the user said this now; with `None` when the open turn went on, or for a message of a
@@ -124,37 +141,41 @@ impl Session {
         Ok(loaded)
     }
 
-    async fn start(&self, message: Option<UserMessage>) -> Result<Run, HarnessError> {
+    async fn start(&self, incoming: Incoming) -> Result<Run, HarnessError> {
         let Ok(mut slot) = self.live.clone().try_lock_owned() else {
             return Err(HarnessError::AtWork(self.id.clone()));
         };
         let loaded = self.loaded(&mut slot).await?;
-        if message.is_none() && loaded.open.is_none() {
-            slot.0 = Some(loaded.live);
-            return Err(HarnessError::NothingToResume(self.id.clone()));
+        if let Some(refused) = self.refuses(&incoming, &loaded) {
+            slot.0 = loaded.open.is_none().then_some(loaded.live);
+            return Err(refused);
         }
         let cancel = Cancel::new();
         let told = Told::new();
         let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), told.clone());
-        let work = work(self.config.clone(), slot, loaded, Message { message, out, cancel: cancel.clone() });
-        Ok(Run::new(work, told, cancel, self.gauge.clone()))
+        let drive = Drive::begin(self.config.clone(), loaded, incoming, out, cancel.clone())?;
+        Ok(Run::new(work(slot, drive), told, cancel, self.gauge.clone()))
+    }
+
+    /// Why the session cannot begin with this.
+    fn refuses(&self, incoming: &Incoming, loaded: &Loaded) -> Option<HarnessError> {
+        let session = self.id.clone();
+        let waits = || loaded.live.requests.iter().filter(|held| held.reply.is_none());
+        match (incoming, &loaded.open) {
+            (Incoming::Nothing, None) => Some(HarnessError::NothingToResume(session)),
+            (Incoming::Reply(id, _), None) => {
+                Some(HarnessError::Request { session, cause: RequestError::Unknown(id.clone()) })
+            }
+            (Incoming::Message(_), Some(_)) if waits().next().is_some() => {
+                let open: Vec<_> = waits().map(|held| held.request.id.to_string()).collect();
+                Some(HarnessError::Waiting { session, open: open.join(", ") })
+            }
+            (Incoming::Message(_), _) | (Incoming::Reply(..) | Incoming::Nothing, Some(_)) => None,
+        }
     }
 }
 
-/// A message at work.
-struct Message {
-    message: Option<UserMessage>,
-    out: Outbox,
-    cancel: Cancel,
-}
-
-async fn work(
-    config: Arc<HarnessConfig>,
-    mut slot: OwnedMutexGuard<Slot>,
-    loaded: Loaded,
-    Message { message, out, cancel }: Message,
-) -> Result<TurnEnd, HarnessError> {
-    let mut drive = Drive::begin(config, loaded, message, out, cancel)?;
+async fn work(mut slot: OwnedMutexGuard<Slot>, mut drive: Drive) -> Result<TurnEnd, HarnessError> {
     let span = tracing::info_span!(
         "turn",
         session = %drive.session(),

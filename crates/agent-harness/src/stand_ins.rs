@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::{RawJson, ToolCard, ToolOutput};
-use agent_tools::{Permit, Subject, Tool, ToolCx, ToolError, ToolSet, ToolSetError, ToolTraits};
+use agent_tools::{Permit, Subject, Tool, ToolCx, ToolEnd, ToolError, ToolSet, ToolSetError, ToolTraits};
 use async_trait::async_trait;
 
 /// What all stand-ins of a set answer, and which of them ran. Clones share it.
@@ -60,10 +60,10 @@ impl Tool for StandIn {
         self.tool.subject(input).await
     }
 
-    async fn run(&self, _cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, _cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
         permit.covers(self.card().name(), input)?;
         let name = self.card().name().to_owned();
         self.stand_ins.ran.lock().unwrap_or_else(PoisonError::into_inner).push(name);
-        Ok(ToolOutput::text((self.stand_ins.answer)(self.traits())))
+        Ok(ToolOutput::text((self.stand_ins.answer)(self.traits())).into())
     }
 }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{CardError, RawJson, ToolCard, ToolOutput};
+use agent_core::{CardError, RawJson, ToolCard, ToolOutput, Wait};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Subject, Tool, ToolCx, ToolError,
-    ToolTraits,
+    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Subject, Tool, ToolCx, ToolEnd,
+    ToolError, ToolTraits,
 };
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
@@ -48,20 +48,51 @@ pub struct Call {
     pub permit: Permit,
 }
 
-/// What a tool function may return.
-pub trait IntoOutput {
-    /// The output as the model sees it.
-    fn into_output(self) -> Result<ToolOutput, ToolError>;
+/// What a tool function may return; implement it for a type of your own to say what the model sees of it (requirement
+/// T1).
+///
+/// ```
+/// use agent_core::ToolOutput;
+/// use agent_tools::{IntoEnd, ToolEnd, ToolError};
+///
+/// struct Weather { celsius: f64, station: &'static str }
+///
+/// impl IntoEnd for Weather {
+///     fn into_end(self) -> Result<ToolEnd, ToolError> {
+///         Ok(ToolOutput::text(format!("{:.0} °C at {}", self.celsius, self.station)).into())
+///     }
+/// }
+/// # assert!(Weather { celsius: 4.2, station: "the pier" }.into_end().is_ok());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    note = "return a `String`, a `ToolOutput`, `Json(value)` or a `Wait`, or implement `IntoEnd` for the type"
+)]
+pub trait IntoEnd {
+    /// How the run ended: the output as the model sees it, or what it waits for.
+    fn into_end(self) -> Result<ToolEnd, ToolError>;
 }
 
-impl IntoOutput for String {
-    fn into_output(self) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::text(self))
+impl IntoEnd for String {
+    fn into_end(self) -> Result<ToolEnd, ToolError> {
+        Ok(ToolOutput::text(self).into())
     }
 }
 
-impl IntoOutput for ToolOutput {
-    fn into_output(self) -> Result<ToolOutput, ToolError> {
+impl IntoEnd for ToolOutput {
+    fn into_end(self) -> Result<ToolEnd, ToolError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoEnd for Wait {
+    fn into_end(self) -> Result<ToolEnd, ToolError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoEnd for ToolEnd {
+    fn into_end(self) -> Result<ToolEnd, ToolError> {
         Ok(self)
     }
 }
@@ -71,16 +102,16 @@ impl IntoOutput for ToolOutput {
 #[expect(clippy::exhaustive_structs, reason = "a wrapper to return")]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize> IntoOutput for Json<T> {
-    fn into_output(self) -> Result<ToolOutput, ToolError> {
-        RawJson::of(&self.0).map(ToolOutput::Json).map_err(ToolError::Output)
+impl<T: Serialize> IntoEnd for Json<T> {
+    fn into_end(self) -> Result<ToolEnd, ToolError> {
+        RawJson::of(&self.0).map(|json| ToolOutput::Json(json).into()).map_err(ToolError::Output)
     }
 }
 
 impl<I, O> ToolConfig<I, O>
 where
     I: DeserializeOwned + JsonSchema + Send + 'static,
-    O: IntoOutput + Send + 'static,
+    O: IntoEnd + Send + 'static,
 {
     /// A tool with the usual traits of its kind. The description tells the model what it does, when to use it and
     /// what to do next.
@@ -204,7 +235,7 @@ struct Typed<I, O> {
 impl<I, O> Tool for Typed<I, O>
 where
     I: DeserializeOwned + Send + 'static,
-    O: IntoOutput + Send + 'static,
+    O: IntoEnd + Send + 'static,
 {
     fn card(&self) -> &ToolCard {
         &self.card
@@ -229,17 +260,17 @@ where
         self.compact.as_ref().and_then(|compact| compact(input, output))
     }
 
-    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
         permit.covers(self.card.name(), input)?;
         let typed = self.parse(input)?;
-        (self.execute)(Call { cx: cx.clone(), permit }, typed).await?.into_output()
+        (self.execute)(Call { cx: cx.clone(), permit }, typed).await?.into_end()
     }
 }
 
 impl<I, O> IntoTool for ToolConfig<I, O>
 where
     I: DeserializeOwned + JsonSchema + Send + 'static,
-    O: IntoOutput + Send + 'static,
+    O: IntoEnd + Send + 'static,
 {
     fn into_tool(self) -> Result<Arc<dyn Tool>, CardError> {
         self.build()
@@ -337,7 +368,7 @@ mod tests {
         config.build().unwrap()
     }
 
-    fn run(input: &str) -> Result<ToolOutput, ToolError> {
+    fn run(input: &str) -> Result<ToolEnd, ToolError> {
         let input = RawJson::parse(input).unwrap();
         let call = CallId::new("c").unwrap();
         let tool = tool();
@@ -355,7 +386,7 @@ mod tests {
 
     #[test]
     fn input_that_does_not_fit_is_taught() {
-        assert_eq!(run(r#"{"path":"a","limit":3}"#).unwrap().plain(), "a:Some(3)");
+        assert_eq!(run(r#"{"path":"a","limit":3}"#).unwrap(), ToolOutput::text("a:Some(3)").into());
         let check = |input: &str| run(input).unwrap_err().to_string();
         insta::assert_snapshot!(check(r#"{"path":1}"#), @"The input of `look` does not fit: at `path`: invalid type: integer `1`, expected a string at line 1 column 9. Call it again with: limit, path (required)");
         insta::assert_snapshot!(check(r#"{"limit":1}"#), @"The input of `look` does not fit: at `.`: missing field `path` at line 1 column 11. Call it again with: limit, path (required)");

@@ -34,7 +34,7 @@ mod settings;
 mod tool;
 
 pub use cap::{Capped, OutputCap};
-pub use config::{Call, IntoOutput, Json, ToolConfig};
+pub use config::{Call, IntoEnd, Json, ToolConfig};
 pub use cx::{Blobs, NoBlobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
 pub use hook::{
@@ -48,4 +48,4 @@ pub use permission::{
 pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use settings::{SettingsError, ToolSettings};
-pub use tool::{Access, Concurrency, Tool, ToolTraits};
+pub use tool::{Access, Concurrency, Tool, ToolEnd, ToolTraits};

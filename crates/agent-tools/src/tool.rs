@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use agent_core::{RawJson, ToolCard, ToolOutput};
+use agent_core::{RawJson, ToolCard, ToolOutput, Wait};
 use async_trait::async_trait;
 
 use crate::{OutputCap, PermissionDecision, Permit, Subject, ToolCx, ToolError};
@@ -44,7 +44,19 @@ pub trait Tool: Debug + Send + Sync {
     /// Runs one call. It consumes the permit, so nothing runs that was not checked, and nothing runs twice.
     ///
     /// Contract: returns soon after `cx.cancel` is cancelled, and leaves nothing running behind.
-    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError>;
+    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError>;
+}
+
+/// How a run of a tool ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle both")]
+pub enum ToolEnd {
+    /// With an output.
+    Output(ToolOutput),
+    /// It had no effect, and cannot go on without somebody outside: the turn parks when nothing else of its step can run
+    /// (requirement L7). The reply to a question, to an action and to the tool of a client is the output; after an
+    /// approval or a sign-in the call runs again.
+    Waits(Wait),
 }
 
 /// What the driver must know of a tool.
@@ -94,6 +106,18 @@ pub enum Concurrency {
     Parallel,
     /// Alone, in call order.
     Serial,
+}
+
+impl From<ToolOutput> for ToolEnd {
+    fn from(output: ToolOutput) -> Self {
+        Self::Output(output)
+    }
+}
+
+impl From<Wait> for ToolEnd {
+    fn from(wait: Wait) -> Self {
+        Self::Waits(wait)
+    }
 }
 
 impl ToolTraits {

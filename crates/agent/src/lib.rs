@@ -46,26 +46,29 @@ mod builder;
 
 pub use agent_cache::Lifetimes;
 pub use agent_core::{
-    ActionCall, ActionOutcome, COMPLETE_TOOL, CallId, Cancel, CardError, Diagnostic, EntryId, Event,
-    EventBody, Finish, FinishKind, History, IdError, LanguageModel, ModelError, ModelErrorKind, ModelProfile,
-    ParkKind, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Ttl, Usage,
-    UserMessage,
+    Action, ActionCall, ActionOutcome, Approval, Authorization, COMPLETE_TOOL, CallId, Cancel, CardError,
+    Choice, Closed, Diagnostic, EntryId, Event, EventBody, Finish, FinishKind, History, IdError,
+    InputRequest, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ParkKind, Question, Reply,
+    RequestId, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Ttl, Usage,
+    UserMessage, Wait, WrongReply,
 };
 pub use agent_harness::{
-    AllowAll, Answer, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup, Clock,
-    CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint, ExplainedMessage,
-    ExplainedPart, ExplainedRequest, FailedTier, Finding, Harness, HarnessConfig, HarnessError, Jitter,
-    MessageKind, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter,
-    RetryPolicy, RuleSink, RuleSinkError, Run, Session, SourceError, SystemClock, TurnEnd, Workspace,
+    AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup,
+    Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint,
+    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Harness, HarnessConfig,
+    HarnessError, Jitter, MessageKind, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource,
+    RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run, Session, SourceError, SystemClock,
+    TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
-    HookSpec, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
+    HookSpec, IntoEnd, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
     PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx,
-    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits, before_tool,
+    ToolEnd, ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits,
+    before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_core::{Cancel, CardError, Context, RawJson, TerminalReason, ToolCard, ToolOutput};
+use agent_core::{Cancel, CardError, Context, RawJson, TerminalReason, ToolCard};
 use agent_tools::{
-    Access, NoBlobs, PermissionMode, Permissions, Permit, Proposal, SlotsHandle, Tool, ToolCx, ToolError,
-    ToolSet, ToolTraits, Verdict,
+    Access, NoBlobs, PermissionMode, Permissions, Permit, Proposal, SlotsHandle, Tool, ToolCx, ToolEnd,
+    ToolError, ToolSet, ToolTraits, Verdict,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -160,7 +160,7 @@ impl Tool for Waits {
         &self.traits
     }
 
-    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
         permit.covers(WAITS, input)?;
         self.began.cancel();
         cx.cancel.cancelled().await;

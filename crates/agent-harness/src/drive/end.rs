@@ -58,6 +58,7 @@ impl Drive {
             text: self.last_words(),
             steps: self.turn.steps(),
             usage: self.spent.clone(),
+            requests: self.open_requests(),
             error: self.error.clone(),
         }
     }

@@ -8,6 +8,7 @@ mod end;
 mod model;
 mod offload;
 mod open;
+mod park;
 mod prepare;
 mod retry;
 mod server;
@@ -17,8 +18,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, Entry, EntryId, EventBody, ModelError, RawJson, SessionId, StepNo, StepRecord,
-    TerminalReason, TurnId, Usage, UserMessage,
+    CallId, Cancel, Entry, EntryId, EventBody, ModelError, RawJson, Reply, RequestId, SessionId, StepNo,
+    StepRecord, TerminalReason, TurnId, Usage, UserMessage,
 };
 use agent_prepare::Prepared;
 use agent_turn::{Report, Turn, Want};
@@ -74,6 +75,16 @@ pub(crate) struct Drive {
     step_span: tracing::Span,
 }
 
+/// What a run begins with.
+pub(crate) enum Incoming {
+    /// What the user says.
+    Message(UserMessage),
+    /// A reply to a request of the parked turn.
+    Reply(RequestId, Reply),
+    /// The open turn alone.
+    Nothing,
+}
+
 /// What another process left of the step at work.
 #[derive(Default)]
 struct Recovered {
@@ -90,16 +101,23 @@ impl Drive {
     pub(crate) fn begin(
         config: Arc<HarnessConfig>,
         loaded: Loaded,
-        message: Option<UserMessage>,
+        incoming: Incoming,
         out: Outbox,
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
         let Loaded { live, repairs, changes, open, created } = loaded;
         let mut drive = Self::of(config, live, out, cancel);
-        drive.waiting = message;
         drive.tell_opening(repairs, changes, created);
+        let reply = match incoming {
+            Incoming::Message(message) => {
+                drive.waiting = Some(message);
+                None
+            }
+            Incoming::Reply(id, reply) => Some((id, reply)),
+            Incoming::Nothing => None,
+        };
         match open {
-            Some(open) => drive.take_up(open)?,
+            Some(open) => drive.take_up(open, reply)?,
             None => drive.open_turn()?,
         }
         Ok(drive)
@@ -209,7 +227,10 @@ impl Drive {
             self.report(Report::Result(result)).await?;
         }
         if let Want::Tools(pending) = self.turn.poll() {
-            // Calls are left without a result only when the run was stopped.
+            if let Some(kind) = self.waits_for(pending).filter(|_| !self.cancel.is_cancelled()) {
+                return self.report(Report::Park(kind)).await;
+            }
+            // Other calls are left without a result only when the run was stopped.
             self.unrun = pending.unanswered().map(|call| call.id.clone()).collect();
             self.report(Report::Aborted(None)).await?;
         }
@@ -236,6 +257,7 @@ impl Drive {
         let (finish, usage) = (step.finish().clone(), step.usage().clone());
         self.out.step = Some(at);
         self.tell_unrun(&step);
+        self.close_requests();
         let entry = self.live.push(Entry::Step(step))?;
         // An answer that a journal or a parked turn held was not heard of in this process.
         self.live.accountant.report(crate::gauge::size(&usage), entry.position());

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{Diagnostic, Entry, EntryId, EventBody, JournalRecord, Repair, StepNo};
+use agent_core::{
+    Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, Reply, RequestId, StepNo,
+};
 use agent_prompt::Date;
 use agent_turn::{Report, Turn, Want};
 
@@ -55,7 +57,11 @@ impl Drive {
     /// Takes up a turn that a crash or a park left open, with what was journaled of its last step.
     ///
     /// Finished calls keep their results; nothing that finished runs again (requirement D4).
-    pub(super) fn take_up(&mut self, open: Open) -> Result<(), HarnessError> {
+    pub(super) fn take_up(
+        &mut self,
+        open: Open,
+        reply: Option<(RequestId, Reply)>,
+    ) -> Result<(), HarnessError> {
         let session = self.session();
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
         self.turn_from = open.turn_from.unwrap_or_else(|| self.began_at());
@@ -71,7 +77,7 @@ impl Drive {
         let mut recovered = Recovered {
             // A parked turn holds its response itself.
             has_response: was_parked,
-            reports: was_parked.then_some(Report::Resume).into_iter().collect(),
+            reports: Vec::new(),
             lost: BTreeSet::new(),
         };
         let is_answered =
@@ -97,6 +103,10 @@ impl Drive {
                 JournalRecord::Started(call) => {
                     recovered.lost.insert(call);
                 }
+                JournalRecord::Waits(request) => {
+                    recovered.lost.remove(&request.call);
+                    self.live.requests.push(HeldRequest { request, reply: None });
+                }
                 JournalRecord::Finished { result, slots } => {
                     recovered.lost.remove(&result.call);
                     if let Some(slots) = slots {
@@ -105,6 +115,14 @@ impl Drive {
                     recovered.reports.push(Report::Result(result));
                 }
             }
+        }
+        if let Some((id, reply)) = reply {
+            let session = self.session();
+            self.reply(&id, reply).map_err(|cause| HarnessError::Request { session, cause })?;
+        }
+        if was_parked && self.can_resume() {
+            // The commit that parked it emptied the journal, so this is all there is to tell.
+            recovered.reports.push(Report::Resume);
         }
         self.recovered = recovered;
         Ok(())

@@ -238,7 +238,10 @@ fn unanswered(record: &SessionRecord) -> Vec<String> {
     };
     let responses = record.journal.iter().filter_map(|record| match record {
         JournalRecord::Response(pending) => Some(pending),
-        JournalRecord::Active(_) | JournalRecord::Started(_) | JournalRecord::Finished { .. } => None,
+        JournalRecord::Active(_)
+        | JournalRecord::Started(_)
+        | JournalRecord::Waits(_)
+        | JournalRecord::Finished { .. } => None,
     });
     let calls = responses.flat_map(|pending| pending.unanswered());
     calls.filter(|call| !answered(call.id.clone())).map(|call| call.name.clone()).collect()

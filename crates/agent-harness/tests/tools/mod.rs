@@ -114,7 +114,10 @@ async fn journaled(store: &Points) -> Vec<ToolOutput> {
     let records = record.map(|record| record.journal).unwrap_or_default();
     let finished = records.into_iter().filter_map(|record| match record {
         JournalRecord::Finished { result, .. } => Some(result.output),
-        JournalRecord::Response(_) | JournalRecord::Active(_) | JournalRecord::Started(_) => None,
+        JournalRecord::Response(_)
+        | JournalRecord::Active(_)
+        | JournalRecord::Started(_)
+        | JournalRecord::Waits(_) => None,
     });
     finished.collect()
 }

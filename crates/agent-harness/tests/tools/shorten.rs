@@ -11,7 +11,7 @@ use agent_harness::HarnessConfig;
 use agent_store::Store;
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use agent_tools::{
-    Access, OutputCap, Permit, Subject, Tool, ToolConfig, ToolCx, ToolError, ToolSet, ToolTraits,
+    Access, OutputCap, Permit, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolSet, ToolTraits,
 };
 use async_trait::async_trait;
 
@@ -228,7 +228,7 @@ impl Tool for Shortened {
         output.plain().lines().next().map(str::to_owned)
     }
 
-    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
         self.0.run(cx, permit, input).await
     }
 }

@@ -128,6 +128,7 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         compaction,
         turn_from,
         active,
+        requests,
     } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
@@ -139,6 +140,7 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         compaction: *compaction,
         turn_from: *turn_from,
         active: active.clone(),
+        requests: requests.clone(),
     })
 }
 

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use agent_store::StoreError;
 
-use super::parts::{RAW, call, event, meta, pending, refused, slots, step, summary, usage, user};
+use super::parts::{RAW, call, event, held, meta, pending, refused, slots, step, summary, usage, user};
 use super::{Subject, create, picture, plain};
 
 /// Entries, journal and checkpoint come back byte for byte (requirements D2 and M5).
@@ -24,6 +24,7 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
         compaction: CompactionState { failures: 2, after: 900 },
         turn_from: Some(EntryId::at(1)),
         active: Some(["look".to_owned()].into()),
+        requests: vec![held("c2")],
     };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap();
@@ -125,6 +126,7 @@ pub async fn the_journal_keeps_order_until_the_commit(subject: Subject) {
         JournalRecord::Started(call("c1")),
         JournalRecord::Finished { result, slots: Some(slots()) },
         JournalRecord::Started(call("c2")),
+        JournalRecord::Waits(held("c2").request),
     ];
     open.store.journal(&open.lease, &records[..2], &[event("journal", 1)]).await.unwrap();
     for record in &records[2..] {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, JournalRecord,
-    PendingStep, RawJson, Response, Rewrite, SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text,
-    Todo, TodoStatus, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage,
+    AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, HeldRequest,
+    InputRequest, JournalRecord, PendingStep, RawJson, Reply, RequestId, Response, Rewrite, SessionId,
+    SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus, ToolCall, ToolCard, ToolInput,
+    ToolOutput, ToolResult, Usage, UserMessage, Wait,
 };
 
 pub(super) fn none() -> Checkpoint {
@@ -70,6 +71,20 @@ pub(super) fn slots() -> Slots {
     Slots { todos: vec![todo], skills: vec!["knots".into()], ..Slots::default() }
 }
 
+/// A call that waits, with a reply.
+pub(super) fn held(id: &str) -> HeldRequest {
+    let input = RawJson::parse(RAW).unwrap();
+    let request = InputRequest {
+        id: RequestId::given("req_1"),
+        call: call(id),
+        tool: "ask".to_owned(),
+        wait: Wait::ClientTool { input: input.clone() },
+        asked_ms: 3,
+        expires_ms: Some(4),
+    };
+    HeldRequest { request, reply: Some(Reply::Output(ToolOutput::Json(input))) }
+}
+
 /// JSON that a parse into a tree would change: the order of keys and every number.
 pub(super) const RAW: &str = r#"{"z":12345678901234567890,"a":[1.0,1e2,"\u00e9"],"m":{"b":0.10,"a":null}}"#;
 pub(super) static EMPTY: Checkpoint = Checkpoint {
@@ -96,6 +111,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     compaction: CompactionState { failures: 0, after: 0 },
     turn_from: None,
     active: None,
+    requests: Vec::new(),
 };
 
 /// Holds a call to the error that it must be refused with.

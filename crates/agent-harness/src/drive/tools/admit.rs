@@ -1,8 +1,9 @@
 //! Whether a call can and may run, as far as no person is needed: preflight, hooks, input, permission.
 
-use agent_core::{ActionOutcome, Layer, ToolCall, ToolOutput};
+use agent_core::{ActionOutcome, Layer, ParkKind, ToolCall, ToolOutput};
 use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdict, preflight};
 
+use super::hold::{self, Replied};
 use super::hooks::{self, Hooked};
 use super::{Admitted, Cleared, Done, Said, Site};
 use crate::drive::call::inactive;
@@ -13,6 +14,8 @@ pub(super) enum Checked {
     /// A person decides.
     Ask(Admitted),
     Answered(Done),
+    /// It waits for a reply that is not there yet.
+    Held(ParkKind),
 }
 
 /// Checks one call; `None` when the run was stopped meanwhile.
@@ -27,6 +30,11 @@ pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
     };
     if site.lost.contains(&call.id) && !tool.traits().idempotent {
         return at_once(ToolOutput::error(OUTCOME_UNKNOWN));
+    }
+    match hold::reply(site, call, &tool, &input) {
+        Replied::Nothing | Replied::RunsNow => {}
+        Replied::Held(kind) => return Some(Checked::Held(kind)),
+        Replied::Answered(done) => return Some(Checked::Answered(done)),
     }
     let admitted = Admitted { call: call.clone(), tool, input, said: Said::default() };
     if site.config.tool_hooks.is_empty() {

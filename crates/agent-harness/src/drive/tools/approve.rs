@@ -4,7 +4,7 @@ use agent_core::{ActionOutcome, Diagnostic, Layer, RawJson, ToolOutput};
 use agent_tools::{AskRequest, Pattern, PermissionRule, Verdict};
 
 use super::admit::decide;
-use super::{Admitted, Cleared, Done, Site};
+use super::{Admitted, Cleared, Done, Site, Waiting, hold};
 use crate::Answer;
 use crate::unless::unless_cancelled;
 
@@ -12,6 +12,8 @@ use crate::unless::unless_cancelled;
 pub(super) enum Asked {
     Cleared(Cleared),
     Answered(Done),
+    /// The answer comes later.
+    Waits(Waiting),
     /// The run was stopped while a person was asked.
     Stopped(Done),
 }
@@ -31,8 +33,15 @@ pub(super) async fn ask(site: &Site<'_>, mut admitted: Admitted) -> Asked {
         Verdict::Deny(words) => return denied(admitted, words),
         Verdict::Ask(request) => request,
     };
+    let mut given = hold::approval(site, &admitted);
     for _ in 0..MOST_QUESTIONS {
-        let Some(answer) = unless_cancelled(site.cancel, site.config.asker.ask(&request)).await else {
+        let asked = async {
+            match given.take() {
+                Some(answer) => Ok(answer),
+                None => site.config.asker.ask(&request).await,
+            }
+        };
+        let Some(answer) = unless_cancelled(site.cancel, asked).await else {
             let output = ToolOutput::error(WITHDRAWN);
             return Asked::Stopped(admitted.answered(ActionOutcome::Cancelled, output));
         };
@@ -47,6 +56,7 @@ pub(super) async fn ask(site: &Site<'_>, mut admitted: Admitted) -> Asked {
                 Edited::Misfit(same, again) => (admitted, request) = (same, again),
             },
             Ok(Answer::Deny(words)) => return denied(admitted, request.deny(words.as_deref())),
+            Ok(Answer::Later) => return Asked::Waits(Waiting::for_approval(admitted, &request)),
             Ok(Answer::Nobody) => return denied(admitted, request.nobody_to_ask()),
             Err(error) => {
                 tracing::warn!(%error, tool = request.tool(), "nobody could be asked for permission");

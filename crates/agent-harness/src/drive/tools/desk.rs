@@ -8,25 +8,33 @@ use futures_util::stream::FuturesUnordered;
 
 use super::admit::{self, Checked};
 use super::approve::{self, Asked};
-use super::execute::execute;
+use super::execute::{Ran, execute};
 use super::finish::{Finished, finish};
-use super::{Cleared, Done, Site, Work, Worked};
+use super::{Cleared, Done, Site, Waiting, Work, Worked, hold};
 use crate::HarnessError;
 use crate::live::Live;
 use crate::outbox::Outbox;
 
 /// Where the answers of a step are collected, journaled and told.
 pub(super) struct Desk<'a> {
-    site: &'a Site<'a>,
+    pub(super) site: &'a Site<'a>,
     pub(super) pending: &'a PendingStep,
     pub(super) turn_from: EntryId,
     /// The calls that had no result when the step was taken up.
     pub(super) calls: &'a [ToolCall],
     pub(super) live: &'a mut Live,
-    out: &'a mut Outbox,
+    pub(super) out: &'a mut Outbox,
     /// What the next write stores.
-    records: Vec<JournalRecord>,
+    pub(super) records: Vec<JournalRecord>,
+    /// Whether a call waits for leave to run: none behind it runs before it.
+    pub(super) is_blocked: bool,
     pub(super) worked: Worked,
+}
+
+/// What came of a call that began.
+enum Ended {
+    Finished(Finished),
+    Waits(Waiting),
 }
 
 /// How a batch ended.
@@ -60,7 +68,7 @@ impl<'a> Desk<'a> {
         }
         let worked = Worked { results: Vec::with_capacity(calls.len()), spent: Usage::default() };
         let (pending, turn_from) = (&work.pending, work.turn_from);
-        Self { site, pending, turn_from, calls, live, out, records, worked }
+        Self { site, pending, turn_from, calls, live, out, records, is_blocked: false, worked }
     }
 }
 
@@ -73,6 +81,7 @@ impl Desk<'_> {
             // A hook may take long: the answer that was paid for is safe before.
             self.flush().await?;
         }
+        let was_blocked = self.is_blocked;
         let mut checked = Vec::with_capacity(batch.len());
         for call in batch {
             match admit::check(site, call).await {
@@ -81,22 +90,31 @@ impl Desk<'_> {
             }
         }
         let Some(cleared) = self.clear(checked).await? else { return Ok(Batch::Stopped) };
+        if was_blocked {
+            // They are looked at again when the turn is taken up; what they wait for is known by then.
+            return Ok(Batch::Done);
+        }
         let mut running = FuturesUnordered::new();
         for Cleared { admitted, permit } in cleared {
             if !admitted.tool.traits().idempotent {
                 self.records.push(JournalRecord::Started(admitted.call.id.clone()));
             }
             running.push(async move {
-                let done = execute(site.cx(&admitted.call), site.cancel, admitted, permit).await;
-                finish(site, done).await
+                match execute(site.cx(&admitted.call), site.cancel, admitted, permit).await {
+                    Ran::Done(done) => finish(site, done).await.map(Ended::Finished),
+                    Ran::Waits(waiting) => Ok(Ended::Waits(waiting)),
+                }
             });
         }
         if running.is_empty() {
             return Ok(Batch::Done);
         }
         self.flush().await?;
-        while let Some(finished) = running.next().await {
-            self.record(finished?);
+        while let Some(ended) = running.next().await {
+            match ended? {
+                Ended::Finished(finished) => self.record(finished),
+                Ended::Waits(waiting) => self.hold(waiting),
+            }
             if !running.is_empty() {
                 self.flush().await?;
             }
@@ -117,12 +135,17 @@ impl Desk<'_> {
             let asked = match checked {
                 Checked::Cleared(call) => Asked::Cleared(call),
                 Checked::Answered(done) => Asked::Answered(done),
+                Checked::Held(kind) => {
+                    self.is_blocked |= hold::blocks(kind);
+                    continue;
+                }
                 // On the heap: few calls ask.
                 Checked::Ask(admitted) => Box::pin(approve::ask(site, admitted)).await,
             };
             match asked {
                 Asked::Cleared(call) => cleared.push(call),
                 Asked::Answered(done) => self.answer(done).await?,
+                Asked::Waits(waiting) => self.hold(waiting),
                 Asked::Stopped(done) => {
                     self.answer(done).await?;
                     return Ok(None);

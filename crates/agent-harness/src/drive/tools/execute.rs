@@ -5,23 +5,30 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use agent_core::{ActionOutcome, Cancel, RawJson, ToolOutput};
-use agent_tools::{Permit, Tool, ToolCx, ToolError};
+use agent_tools::{Permit, Tool, ToolCx, ToolEnd, ToolError};
 use futures_util::FutureExt;
 use tracing::Instrument;
 
-use super::{Admitted, Done};
+use super::{Admitted, Done, Waiting};
 
 /// How long a tool or a hook may take to wind up after it was told to stop.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
+/// How a run ended.
+pub(super) enum Ran {
+    Done(Done),
+    Waits(Waiting),
+}
+
 /// Runs it.
-pub(super) async fn execute(cx: ToolCx, stop: &Cancel, admitted: Admitted, permit: Permit) -> Done {
+pub(super) async fn execute(cx: ToolCx, stop: &Cancel, admitted: Admitted, permit: Permit) -> Ran {
     let Admitted { call, tool, input, said } = admitted;
     let span =
         tracing::info_span!("tool", name = %call.name, call = %call.id, outcome = tracing::field::Empty);
     let ran = run_guarded(&cx, &*tool, permit, &input).instrument(span.clone()).await;
     let (output, made_by) = match ran {
-        Ok(output) => (output, Some(tool)),
+        Ok(ToolEnd::Output(output)) => (output, Some(tool)),
+        Ok(ToolEnd::Waits(wait)) => return Ran::Waits(Waiting { call, input, wait }),
         Err(error) => (ToolOutput::error(error.to_string()), None),
     };
     let outcome = match output.is_error() {
@@ -30,7 +37,7 @@ pub(super) async fn execute(cx: ToolCx, stop: &Cancel, admitted: Admitted, permi
         true => ActionOutcome::Failed,
     };
     span.record("outcome", tracing::field::debug(outcome));
-    Done { call, input: Some(input), said, outcome, output, ran: true, made_by }
+    Ran::Done(Done { call, input: Some(input), said, outcome, output, ran: true, made_by })
 }
 
 async fn run_guarded(
@@ -38,7 +45,7 @@ async fn run_guarded(
     tool: &dyn Tool,
     permit: Permit,
     input: &RawJson,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<ToolEnd, ToolError> {
     let guarded = AssertUnwindSafe(tool.run(cx, permit, input)).catch_unwind();
     let work = guarded.map(|ran| ran.unwrap_or_else(|panic| Err(panicked(tool.card().name(), &*panic))));
     tokio::pin!(work);

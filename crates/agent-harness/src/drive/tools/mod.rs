@@ -6,6 +6,7 @@ mod beside;
 mod desk;
 mod execute;
 mod finish;
+mod hold;
 mod hooks;
 mod refused;
 mod shorten;
@@ -15,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    ActionOutcome, CallId, Cancel, Context, Diagnostic, EntryId, PendingStep, RawJson, SessionId, Text,
-    ToolCall, ToolOutput, ToolResult, Usage,
+    ActionOutcome, CallId, Cancel, Context, Diagnostic, EntryId, HeldRequest, PendingStep, RawJson,
+    SessionId, Text, ToolCall, ToolOutput, ToolResult, Usage, Wait,
 };
 use agent_tools::{Blobs, Permit, SlotsHandle, Tool, ToolCx, batches};
 
@@ -57,6 +58,8 @@ struct Site<'a> {
     active: Option<&'a BTreeSet<String>>,
     context: &'a Context,
     session: SessionId,
+    /// What calls of the step were found to wait for when it was taken up.
+    held: Vec<HeldRequest>,
     slots: SlotsHandle,
     blobs: Arc<dyn Blobs>,
     shortening: Arc<Breaker>,
@@ -105,7 +108,16 @@ struct Done {
     made_by: Option<Arc<dyn Tool>>,
 }
 
-/// Runs every call without a result; when the run is stopped, calls that did not begin are left without one.
+/// A call that cannot go on without somebody outside.
+struct Waiting {
+    call: ToolCall,
+    /// The input as it would run.
+    input: RawJson,
+    wait: Wait,
+}
+
+/// Runs every call without a result; calls that wait are left without one, and
+/// those that did not begin when the run is stopped.
 pub(super) async fn run(
     config: &HarnessConfig,
     live: &mut Live,
@@ -121,6 +133,7 @@ pub(super) async fn run(
         active: work.active,
         context: work.context,
         session: live.meta.id.clone(),
+        held: live.requests.clone(),
         slots: live.slots.clone(),
         blobs: live.blobs.clone(),
         shortening: live.shortening.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{Access, OutputCap, Permit, Tool, ToolCx, ToolError, ToolOutput, ToolTraits, builtins};
+use agent::{Access, OutputCap, Permit, Tool, ToolCx, ToolEnd, ToolError, ToolOutput, ToolTraits, builtins};
 use agent_core::{CardError, RawJson, SessionNotes, ToolCard};
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -77,9 +77,9 @@ impl Tool for Shows {
         &self.traits
     }
 
-    async fn run(&self, _cx: &ToolCx, _permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, _cx: &ToolCx, _permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
         let wanted: Wanted = input.to().map_err(|error| ToolError::failed(error.to_string()))?;
-        Ok(ToolOutput::text(filler(input.get(), wanted.tokens.unwrap_or(self.tokens))))
+        Ok(ToolOutput::text(filler(input.get(), wanted.tokens.unwrap_or(self.tokens))).into())
     }
 }
 
@@ -93,9 +93,9 @@ impl Tool for Keeps {
         &self.traits
     }
 
-    async fn run(&self, cx: &ToolCx, _permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, cx: &ToolCx, _permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
         let notes: SessionNotes = input.to().map_err(|error| ToolError::failed(error.to_string()))?;
         cx.slots.update(|slots| slots.notes = Some(notes));
-        Ok(ToolOutput::text("Kept."))
+        Ok(ToolOutput::text("Kept.").into())
     }
 }

@@ -1,0 +1,70 @@
+//! A turn that waits: what it waits for, and the replies that let it go on (requirement L7).
+
+use agent_core::{Closed, EventBody, InputRequest, ParkKind, PendingStep, Reply, RequestId, ToolCall, Wait};
+
+use super::Drive;
+use crate::error::RequestError;
+
+impl Drive {
+    /// What the calls of a step wait for that have no result, as the first of them says; `None` when none waits.
+    pub(super) fn waits_for(&self, pending: &PendingStep) -> Option<ParkKind> {
+        pending.unanswered().find_map(|call| self.open_request(call)).map(|request| request.wait.kind())
+    }
+
+    /// Takes a reply; the next write stores it. The first one stands.
+    pub(super) fn reply(&mut self, id: &RequestId, reply: Reply) -> Result<(), RequestError> {
+        let now = self.config.clock.now_ms();
+        let held = self.live.requests.iter_mut().find(|held| held.request.id == *id);
+        let held = held.ok_or_else(|| RequestError::Unknown(id.clone()))?;
+        if held.reply.is_some() {
+            return Err(RequestError::Answered(id.clone()));
+        }
+        if held.request.is_expired(now) {
+            return Err(RequestError::Expired(id.clone()));
+        }
+        held.request.takes(&reply)?;
+        if let (Reply::Edit(input), Wait::Approval(_)) = (&reply, &held.request.wait)
+            && let Some(tool) = self.config.tools.get(&held.request.tool)
+        {
+            let misfit = |cause| RequestError::Edit { request: id.clone(), cause };
+            tool.validate(input).map_err(misfit)?;
+        }
+        let call = held.request.call.clone();
+        held.reply = Some(reply);
+        self.out.stage(EventBody::InputClosed { request: id.clone(), call, how: Closed::Answered });
+        Ok(())
+    }
+
+    /// Whether a parked turn has something to do: a reply that is not used yet, a request that has lapsed, or nothing that
+    /// is known to be waited for.
+    pub(super) fn can_resume(&self) -> bool {
+        let now = self.config.clock.now_ms();
+        let requests = &self.live.requests;
+        requests.is_empty()
+            || requests.iter().any(|held| held.reply.is_some() || held.request.is_expired(now))
+    }
+
+    /// The requests that are open.
+    pub(super) fn open_requests(&self) -> Vec<InputRequest> {
+        let open = self.live.requests.iter().filter(|held| held.reply.is_none());
+        open.map(|held| held.request.clone()).collect()
+    }
+
+    /// The step is complete: nothing of it waits any more.
+    pub(super) fn close_requests(&mut self) {
+        let now = self.config.clock.now_ms();
+        for held in std::mem::take(&mut self.live.requests) {
+            if held.reply.is_some() {
+                continue;
+            }
+            let how = if held.request.is_expired(now) { Closed::Expired } else { Closed::Withdrawn };
+            let (request, call) = (held.request.id, held.request.call);
+            self.out.stage(EventBody::InputClosed { request, call, how });
+        }
+    }
+
+    fn open_request(&self, call: &ToolCall) -> Option<&InputRequest> {
+        let open = self.live.requests.iter().filter(|held| held.reply.is_none());
+        open.map(|held| &held.request).find(|request| request.call == call.id)
+    }
+}
