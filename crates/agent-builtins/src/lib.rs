@@ -6,7 +6,8 @@
 //! block.
 //!
 //! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `bash_output`,
-//! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), the [`Sandbox`] they act through and two of them:
+//! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), and those that only some sessions have:
+//! [`ask_question`] and [`agent`]; the [`Sandbox`] they act through and two of them:
 //! [`LocalSandbox`] for the user's own machine, and [`IsolatedSandbox`], whose commands are walled in. It also runs hooks
 //! that are external commands: [`CommandHook`].
 //!
@@ -26,6 +27,8 @@
 
 pub mod sandbox;
 
+mod agent;
+mod ask_question;
 mod bash;
 mod bash_kill;
 mod bash_output;
@@ -53,6 +56,8 @@ use agent_tools::{Subject, Tool, ToolConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+pub use agent::{AGENT_ACTION, AgentKind, AgentTask, agent};
+pub use ask_question::ask_question;
 pub use bash::bash;
 pub use bash_kill::bash_kill;
 pub use bash_output::bash_output;

@@ -24,4 +24,5 @@ mod read_file;
 mod sandbox;
 mod support;
 mod todo;
+mod waits;
 mod write_file;

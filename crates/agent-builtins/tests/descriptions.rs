@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_builtins::{LocalSandbox, all};
+use agent_builtins::{LocalSandbox, agent, all, ask_question};
 use agent_core::RawJson;
 use agent_tools::{Access, Concurrency, Tool};
 use serde_json::Value;
@@ -12,9 +12,14 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     all(Arc::new(LocalSandbox::open(dir.path()).unwrap()))
 }
 
+/// Those that only some sessions have.
+fn conditional() -> Vec<Arc<dyn Tool>> {
+    vec![ask_question(), agent(&[])]
+}
+
 #[test]
 fn each_says_what_when_and_what_next() {
-    for tool in tools() {
+    for tool in tools().into_iter().chain(conditional()) {
         let (name, text) = (tool.card().name(), tool.card().description());
         assert!(text.matches(". ").count() + 1 >= 3, "{name}: at least three sentences");
         assert!(text.ends_with('.') && text.trim() == text, "{name}: whole sentences, no space around");
@@ -27,7 +32,7 @@ fn each_says_what_when_and_what_next() {
 
 #[test]
 fn each_field_is_explained() {
-    for tool in tools() {
+    for tool in tools().into_iter().chain(conditional()) {
         let schema: Value = tool.card().input_schema().to().unwrap();
         let fields = schema["properties"].as_object().unwrap();
         for (field, about) in fields {

@@ -123,7 +123,7 @@ fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {
     &**tools.iter().find(|tool| tool.card().name() == name).unwrap()
 }
 
-async fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
+pub(crate) async fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
     let call = CallId::new("call").unwrap();
     let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
     let checked = bypass.check(Proposal::new(tool, &call, input)).await;

@@ -160,15 +160,10 @@ impl Session {
     /// Why the session cannot begin with this.
     fn refuses(&self, incoming: &Incoming, loaded: &Loaded) -> Option<HarnessError> {
         let session = self.id.clone();
-        let waits = || loaded.live.requests.iter().filter(|held| held.reply.is_none());
         match (incoming, &loaded.open) {
             (Incoming::Nothing, None) => Some(HarnessError::NothingToResume(session)),
             (Incoming::Reply(id, _), None) => {
                 Some(HarnessError::Request { session, cause: RequestError::Unknown(id.clone()) })
-            }
-            (Incoming::Message(_), Some(_)) if waits().next().is_some() => {
-                let open: Vec<_> = waits().map(|held| held.request.id.to_string()).collect();
-                Some(HarnessError::Waiting { session, open: open.join(", ") })
             }
             (Incoming::Message(_), _) | (Incoming::Reply(..) | Incoming::Nothing, Some(_)) => None,
         }

@@ -9,6 +9,7 @@ mod date;
 mod doctor;
 mod explain;
 mod formats;
+mod park;
 mod prepare;
 mod prompt;
 mod retry;

@@ -23,6 +23,7 @@
 //! ```
 
 mod cap;
+mod client;
 mod config;
 mod cx;
 mod error;
@@ -34,6 +35,7 @@ mod settings;
 mod tool;
 
 pub use cap::{Capped, OutputCap};
+pub use client::ClientTool;
 pub use config::{Call, IntoEnd, Json, ToolConfig};
 pub use cx::{Blobs, NoBlobs, SlotsHandle, ToolCx};
 pub use error::ToolError;

@@ -64,11 +64,11 @@ pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
-    Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
-    HookSpec, IntoEnd, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
-    PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx,
-    ToolEnd, ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits,
-    before_tool,
+    Access, After, AskRequest, Before, Call, ClientTool, Concurrency, DecidedBy, HookCx, HookDecision,
+    HookError, HookSpec, IntoEnd, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision,
+    PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool,
+    ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings,
+    ToolTraits, before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
@@ -110,7 +110,8 @@ pub mod prepare {
 #[cfg(feature = "builtins")]
 pub mod builtins {
     pub use agent_builtins::{
-        all, bash, bash_kill, bash_output, complete, edit_file, glob, grep, read_file, todo, write_file,
+        AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, edit_file,
+        glob, grep, read_file, todo, write_file,
     };
 }
 

@@ -196,7 +196,7 @@ impl Drive {
             self.report(report).await?;
         }
         loop {
-            if self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_)) {
+            if self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_) | Want::Park(_)) {
                 self.report(Report::Aborted(None)).await?;
             }
             let span = self.step_span.clone();

@@ -120,6 +120,10 @@ impl Drive {
             let session = self.session();
             self.reply(&id, reply).map_err(|cause| HarnessError::Request { session, cause })?;
         }
+        if self.waiting.is_some() && !self.open_requests().is_empty() {
+            let open: Vec<_> = self.open_requests().iter().map(|open| open.id.to_string()).collect();
+            return Err(HarnessError::Waiting { session: self.session(), open: open.join(", ") });
+        }
         if was_parked && self.can_resume() {
             // The commit that parked it emptied the journal, so this is all there is to tell.
             recovered.reports.push(Report::Resume);

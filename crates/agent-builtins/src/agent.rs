@@ -1,0 +1,96 @@
+//! The tool that gives a task to a sub-agent.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use agent_core::{Action, RawJson, Wait};
+use agent_tools::{Access, Call, Concurrency, Subject, Tool, ToolConfig, ToolError};
+
+use crate::built;
+
+/// A kind of sub-agent that a task can be given to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a record of two texts")]
+pub struct AgentKind {
+    /// Its name, in the words of the program.
+    pub name: String,
+    /// What it is good for, for the model.
+    pub description: String,
+}
+
+/// A task as the runtime is asked to do it: the input of an [`Action`] of kind [`AGENT_ACTION`].
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record that the runtime reads")]
+pub struct AgentTask {
+    /// What is to be done, complete in itself.
+    pub task: String,
+    /// Which kind of agent does it; `None` for one like the agent that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whether the agent that asks goes on meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+}
+
+/// Gives tasks to sub-agents of these kinds (requirements T8, L10): the call waits for the runtime to do it, which alone
+/// runs agents. Not among [`crate::all`], because it needs a runtime that does.
+pub fn agent(kinds: &[AgentKind]) -> Arc<dyn Tool> {
+    let names: Arc<[String]> = kinds.iter().map(|kind| kind.name.clone()).collect();
+    let ask = move |_: Call, input: Input| {
+        let names = names.clone();
+        async move { input.checked(&names) }
+    };
+    // What the child does is checked call by call; to be asked for again after a crash does no harm.
+    let config = ToolConfig::new("agent", description(kinds), Access::Session, ask).idempotent();
+    let config = config.concurrency(Concurrency::Parallel);
+    built(config.subject(|input| Subject::Text(input.kind.unwrap_or_default())))
+}
+
+/// The kind of action that is a task for a sub-agent.
+pub const AGENT_ACTION: &str = "agent";
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Input {
+    /// What is to be done, complete in itself: the sub-agent sees nothing of this conversation. Say what to return.
+    task: String,
+    /// The kind of agent, when one of the kinds fits. Default: one like yourself.
+    #[serde(default)]
+    kind: Option<String>,
+    /// Whether you go on meanwhile. Default false: the call returns when the task is done.
+    #[serde(default)]
+    background: Option<bool>,
+}
+
+impl Input {
+    fn checked(self, kinds: &[String]) -> Result<Wait, ToolError> {
+        if self.task.trim().is_empty() {
+            return Err(ToolError::failed(
+                "The task is blank, so nobody was asked. Say what is to be done and what to return.",
+            ));
+        }
+        if let Some(kind) = self.kind.as_ref().filter(|kind| !kinds.contains(kind)) {
+            let known = if kinds.is_empty() { "there are none".to_owned() } else { kinds.join(", ") };
+            return Err(ToolError::failed(format!(
+                "There is no kind of agent called `{kind}`; nobody was asked. Leave `kind` out, or use one of: {known}."
+            )));
+        }
+        let background = self.background.unwrap_or_default();
+        let task = AgentTask { task: self.task, kind: self.kind, background };
+        let input = RawJson::of(&task).map_err(ToolError::Output)?;
+        Ok(Wait::Action(Action { kind: AGENT_ACTION.to_owned(), input }))
+    }
+}
+
+fn description(kinds: &[AgentKind]) -> String {
+    let mut text = DESCRIPTION.trim_end().to_owned();
+    if !kinds.is_empty() {
+        text.push_str("\n\nKinds of agents:");
+        for AgentKind { name, description } in kinds {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n- `{name}`: {description}");
+        }
+    }
+    text
+}
+
+const DESCRIPTION: &str = include_str!("../prompt/agent.md");
