@@ -24,4 +24,6 @@ mod read_file;
 mod sandbox;
 mod support;
 mod todo;
+#[cfg(feature = "web")]
+mod web_fetch;
 mod write_file;
