@@ -363,22 +363,23 @@ mod tests {
                 );
             }
         };
-        check("<div>", 200_000, true);
-        check("<div><table></div></table>", 50_000, true);
-        check("<table><td>", 50_000, true);
-        check("<ul><li>", 100_000, true);
-        check("<blockquote>", 100_000, true);
-        check("<svg><g>", 100_000, true);
-        check("<b a=1><i b=2><p>", 50_000, true);
-        check("<p>a</p>", 20_000, false);
-        check("&lt;", 100_000, false);
-        check("<", 100_000, false);
+        check("<div>", 20_000, true);
+        check("<div><table></div></table>", 20_000, true);
+        check("<table><td>", 20_000, true);
+        check("<ul><li>", 20_000, true);
+        check("<blockquote>", 20_000, true);
+        check("<svg><g>", 20_000, true);
+        check("<b a=1><i b=2><p>", 20_000, true);
+        check("<template>", 20_000, false);
+        check("<p>a</p>", 2_000, false);
+        check("&lt;", 20_000, false);
+        check("<", 20_000, false);
     }
 
     #[test]
     fn formatting_that_is_never_closed_does_not_multiply() {
         let opened: String = (0..150).map(|at| format!("<b a={at}>")).collect();
-        let html = format!("<p>{opened}{}", "<p>x".repeat(100_000));
+        let html = format!("<p>{opened}{}", "<p>x".repeat(5_000));
         let base = Url::parse("https://host.example/").unwrap();
         assert!(convert(html, base, Form::Text, &Cancel::new()).unwrap().is_cut);
     }

@@ -23,7 +23,7 @@ pub(super) struct Bounds(Rc<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    elements: Cell<usize>,
+    parts: Cell<usize>,
     is_too_deep: Cell<bool>,
 }
 
@@ -31,6 +31,10 @@ impl Bounded {
     pub(super) fn new() -> (Self, Bounds) {
         let bounds = Bounds::default();
         (Self { dom: RcDom::default(), counts: bounds.clone() }, bounds)
+    }
+
+    fn count(&self) {
+        self.counts.0.parts.set(self.counts.0.parts.get() + 1);
     }
 
     fn measure(&self, parent: &Rc<Node>) {
@@ -48,7 +52,7 @@ impl Bounded {
 impl Bounds {
     /// Whether the document is too deep or too large to go on.
     pub(super) fn are_passed(&self) -> bool {
-        self.0.is_too_deep.get() || self.0.elements.get() > MOST
+        self.0.is_too_deep.get() || self.0.parts.get() > MOST
     }
 }
 
@@ -73,15 +77,17 @@ impl TreeSink for Bounded {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Rc<Node> {
-        self.counts.0.elements.set(self.counts.0.elements.get() + 1);
+        self.count();
         self.dom.create_element(name, attrs, flags)
     }
 
     fn create_comment(&self, text: StrTendril) -> Rc<Node> {
+        self.count();
         self.dom.create_comment(text)
     }
 
     fn create_pi(&self, target: StrTendril, data: StrTendril) -> Rc<Node> {
+        self.count();
         self.dom.create_pi(target, data)
     }
 
@@ -140,5 +146,5 @@ impl TreeSink for Bounded {
 
 /// Levels of a page; those that people write have fewer than a hundred.
 const DEEPEST: usize = 300;
-/// Elements of a page; the longest that people write have some hundred thousand.
+/// Elements and comments of a page; the longest that people write have some hundred thousand.
 const MOST: usize = 400_000;
