@@ -24,6 +24,7 @@ pub(super) struct Bounds(Rc<Counts>);
 #[derive(Default)]
 struct Counts {
     parts: Cell<usize>,
+    templates: Cell<usize>,
     is_too_deep: Cell<bool>,
 }
 
@@ -52,7 +53,8 @@ impl Bounded {
 impl Bounds {
     /// Whether the document is too deep or too large to go on.
     pub(super) fn are_passed(&self) -> bool {
-        self.0.is_too_deep.get() || self.0.parts.get() > MOST
+        let Counts { parts, templates, is_too_deep } = &*self.0;
+        is_too_deep.get() || parts.get() > MOST || templates.get() > MOST_TEMPLATES
     }
 }
 
@@ -78,6 +80,10 @@ impl TreeSink for Bounded {
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Rc<Node> {
         self.count();
+        // What is in one has no parent there, so that levels of them are not seen.
+        if flags.template {
+            self.counts.0.templates.set(self.counts.0.templates.get() + 1);
+        }
         self.dom.create_element(name, attrs, flags)
     }
 
@@ -148,3 +154,4 @@ impl TreeSink for Bounded {
 const DEEPEST: usize = 300;
 /// Elements and comments of a page; the longest that people write have some hundred thousand.
 const MOST: usize = 400_000;
+const MOST_TEMPLATES: usize = 5_000;

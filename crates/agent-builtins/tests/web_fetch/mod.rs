@@ -74,11 +74,7 @@ impl Server {
                 let (answers, seen, hung_up) =
                     (Arc::clone(&answers), Arc::clone(&seen), Arc::clone(&hung_up));
                 tokio::spawn(async move {
-                    let mut stream = stream;
-                    let head = head(&mut stream).await;
-                    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                    seen.lock().unwrap().push(head);
-                    if answer(&mut stream, answers(&path, port)).await.is_err() {
+                    if serve(stream, &*answers, port, &seen).await.is_err() {
                         hung_up.fetch_add(1, Ordering::SeqCst);
                     }
                 });
@@ -94,6 +90,19 @@ impl Server {
     fn requests(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
+}
+
+/// One request and its answer.
+async fn serve(
+    mut stream: TcpStream,
+    answers: &(impl Fn(&str, u16) -> Answer + Send + Sync),
+    port: u16,
+    seen: &Mutex<Vec<String>>,
+) -> io::Result<()> {
+    let head = head(&mut stream).await;
+    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    seen.lock().unwrap().push(head);
+    answer(&mut stream, answers(&path, port)).await
 }
 
 async fn head(stream: &mut TcpStream) -> String {

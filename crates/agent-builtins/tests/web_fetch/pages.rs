@@ -127,9 +127,9 @@ async fn what_is_no_text_is_not_shown() {
     })
     .await;
     let shown = async |path: &str| portless(&server, &fetch(&server.url("docs.test", path)).await);
-    insta::assert_snapshot!(shown("/a.png").await, @"ERROR: http://docs.test:PORT/a.png is no text but image/png, 4 bytes, so it cannot be shown. Look for the same as a web page, or download it into a file with bash and use a program for its kind.");
-    insta::assert_snapshot!(shown("/a.pdf").await, @"ERROR: http://docs.test:PORT/a.pdf is no text but application/pdf, of unknown size, so it cannot be shown. Look for the same as a web page, or download it into a file with bash and use a program for its kind.");
-    insta::assert_snapshot!(shown("/program").await, @"ERROR: http://docs.test:PORT/program is no text but text/plain, 6 bytes, so it cannot be shown. Look for the same as a web page, or download it into a file with bash and use a program for its kind.");
+    insta::assert_snapshot!(shown("/a.png").await, @"ERROR: http://docs.test:PORT/a.png is no text: it came as image/png, 4 bytes, so it cannot be shown. Look for the same as a web page, or download it into a file with bash and use a program for its kind.");
+    insta::assert_snapshot!(shown("/a.pdf").await, @"ERROR: http://docs.test:PORT/a.pdf is no text: it came as application/pdf, of unknown size, so it cannot be shown. Look for the same as a web page, or download it into a file with bash and use a program for its kind.");
+    insta::assert_snapshot!(shown("/program").await, @"ERROR: http://docs.test:PORT/program is no text: it came as text/plain, 6 bytes, so it cannot be shown. Look for the same as a web page, or download it into a file with bash and use a program for its kind.");
 }
 
 #[tokio::test]
