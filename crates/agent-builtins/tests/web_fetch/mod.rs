@@ -74,9 +74,8 @@ impl Server {
                 let (answers, seen, hung_up) =
                     (Arc::clone(&answers), Arc::clone(&seen), Arc::clone(&hung_up));
                 tokio::spawn(async move {
-                    if serve(stream, &*answers, port, &seen).await.is_err() {
-                        hung_up.fetch_add(1, Ordering::SeqCst);
-                    }
+                    let was_left = serve(stream, &*answers, port, &seen).await.is_err();
+                    hung_up.fetch_add(usize::from(was_left), Ordering::SeqCst);
                 });
             }
         });
