@@ -9,7 +9,8 @@
 //! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), and those that only some sessions have:
 //! [`ask_question`] and [`agent`]; the [`Sandbox`] they act through and two of them:
 //! [`LocalSandbox`] for the user's own machine, and [`IsolatedSandbox`], whose commands are walled in. It also runs hooks
-//! that are external commands: [`CommandHook`].
+//! that are external commands: [`CommandHook`]. With the feature `web` there is `web_fetch` as well, which needs no sandbox
+//! and so is none of [`all`].
 //!
 //! **It never knows** the loop: who calls a tool, who gives permission, where an output goes.
 //!
@@ -47,6 +48,8 @@ mod stamp;
 mod text;
 mod todo;
 mod visible;
+#[cfg(feature = "web")]
+mod web_fetch;
 mod write_file;
 
 use std::sync::Arc;
@@ -73,6 +76,10 @@ pub use sandbox::{
     ShellCommand, Skip, Walk, Walked, WalkedFile, allowed_env,
 };
 pub use todo::todo;
+#[cfg(feature = "web")]
+pub use web_fetch::{
+    AllowedHost, AllowedHostError, Lookup, PrivateAddresses, SystemLookup, WebFetchConfig, web_fetch,
+};
 pub use write_file::write_file;
 
 /// All built-in tools, always in this order (requirement A4).

@@ -24,5 +24,10 @@ mod read_file;
 mod sandbox;
 mod support;
 mod todo;
+<<<<<<< HEAD
 mod waits;
+=======
+#[cfg(feature = "web")]
+mod web_fetch;
+>>>>>>> wt-web
 mod write_file;

@@ -12,14 +12,18 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     all(Arc::new(LocalSandbox::open(dir.path()).unwrap()))
 }
 
-/// Those that only some sessions have.
-fn conditional() -> Vec<Arc<dyn Tool>> {
-    vec![ask_question(), agent(&[])]
+/// Those too that only some sessions have.
+fn every_tool() -> Vec<Arc<dyn Tool>> {
+    let mut tools = tools();
+    tools.extend([ask_question(), agent(&[])]);
+    #[cfg(feature = "web")]
+    tools.push(agent_builtins::web_fetch(agent_builtins::WebFetchConfig::default()));
+    tools
 }
 
 #[test]
 fn each_says_what_when_and_what_next() {
-    for tool in tools().into_iter().chain(conditional()) {
+    for tool in every_tool() {
         let (name, text) = (tool.card().name(), tool.card().description());
         assert!(text.matches(". ").count() + 1 >= 3, "{name}: at least three sentences");
         assert!(text.ends_with('.') && text.trim() == text, "{name}: whole sentences, no space around");
@@ -32,7 +36,7 @@ fn each_says_what_when_and_what_next() {
 
 #[test]
 fn each_field_is_explained() {
-    for tool in tools().into_iter().chain(conditional()) {
+    for tool in every_tool() {
         let schema: Value = tool.card().input_schema().to().unwrap();
         let fields = schema["properties"].as_object().unwrap();
         for (field, about) in fields {

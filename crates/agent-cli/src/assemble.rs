@@ -13,7 +13,7 @@ use agent::{
 use agent::prompt::{Fragment, Layer, Session, Value};
 use agent_core::COMPLETE_TOOL;
 
-use crate::args::{AgentArgs, AskMode, SandboxArg};
+use crate::args::{AgentArgs, AskMode, ReachArgs};
 use crate::ask::TerminalAsker;
 use crate::clock::LocalClock;
 use crate::cmd::tools;
@@ -34,7 +34,7 @@ const DATABASE: &str = "sessions.db";
 pub(crate) struct Base<'a> {
     pub(crate) model: HttpModel,
     pub(crate) workspace: &'a Path,
-    pub(crate) sandbox: SandboxArg,
+    pub(crate) reach: &'a ReachArgs,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) permissions: Permissions,
     pub(crate) max_steps: u32,
@@ -69,7 +69,7 @@ fn assembled(
     let base = Base {
         model,
         workspace: &args.cwd,
-        sandbox: args.sandbox,
+        reach: &args.reach,
         store,
         permissions,
         max_steps: args.max_steps,
@@ -113,7 +113,7 @@ fn surroundings(args: &AgentArgs) -> Workspace {
 /// Built-in tools on the workspace, sessions on disk, the program's own instructions.
 pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliError> {
     let place = place(LocalSandbox::open(base.workspace)?.path());
-    let tools = tools::on(base.workspace, base.sandbox)?;
+    let tools = tools::on(base.workspace, base.reach)?;
     let builder = Agent::builder().model(base.model).store(base.store).tools(tools);
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;

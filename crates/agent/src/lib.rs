@@ -72,6 +72,10 @@ pub use agent_tools::{
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
+#[cfg(feature = "web")]
+pub use agent_builtins::{
+    AllowedHost, AllowedHostError, Lookup, PrivateAddresses, SystemLookup, WebFetchConfig,
+};
 #[cfg(feature = "builtins")]
 pub use agent_builtins::{CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, allowed_env};
 #[cfg(feature = "http")]
@@ -109,6 +113,8 @@ pub mod prepare {
 /// The built-in tools (feature `builtins`).
 #[cfg(feature = "builtins")]
 pub mod builtins {
+    #[cfg(feature = "web")]
+    pub use agent_builtins::web_fetch;
     pub use agent_builtins::{
         AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, edit_file,
         glob, grep, read_file, todo, write_file,

@@ -8,8 +8,8 @@ use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use tools::{
-    CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, RuleArgs, SandboxArg, ToolsArgs,
-    ToolsCommand, ToolsListArgs, ToolsShowArgs,
+    CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, ReachArgs, RuleArgs, SandboxArg,
+    ToolsArgs, ToolsCommand, ToolsListArgs, ToolsShowArgs,
 };
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
@@ -126,9 +126,8 @@ pub(crate) struct AgentArgs {
     pub(crate) max_attempts: u32,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
-    /// Where commands run
-    #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
-    pub(crate) sandbox: SandboxArg,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
     /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agent::Pattern;
+use agent::{AllowedHost, Pattern};
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::ModeArg;
@@ -24,6 +24,18 @@ pub(crate) struct RuleArgs {
     pub(crate) ask_rule: Vec<Pattern>,
     #[command(flatten)]
     pub(crate) managed: ManagedArgs,
+}
+
+/// How far tools reach.
+#[derive(Debug, Clone, Parser)]
+pub(crate) struct ReachArgs {
+    /// Where commands run
+    #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
+    pub(crate) sandbox: SandboxArg,
+    /// A host or network that web_fetch may reach though it is not public, such as localhost or 10.1.0.0/16; may be given
+    /// more than once
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<AllowedHost>,
 }
 
 #[derive(Debug, Parser)]
@@ -80,9 +92,8 @@ pub(crate) struct CallArgs {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
-    /// Where commands run
-    #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
-    pub(crate) sandbox: SandboxArg,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -127,6 +138,13 @@ pub(crate) struct PermissionsCheckArgs {
     /// Print it as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl ReachArgs {
+    /// As far as without any flag.
+    pub(crate) fn usual() -> Self {
+        Self { sandbox: SandboxArg::Local, allow_host: Vec::new() }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -15,7 +15,7 @@ use agent_testkit::{Script, SimProvider};
 use serde::Serialize;
 
 use super::run;
-use crate::args::{DemoArgs, SandboxArg};
+use crate::args::{DemoArgs, ReachArgs};
 use crate::assemble::{self, Base};
 use crate::error::CliError;
 use crate::show::{JsonScreen, TextScreen};
@@ -62,7 +62,7 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
     let base = Base {
         model,
         workspace: &place.workspace,
-        sandbox: SandboxArg::Local,
+        reach: &ReachArgs::usual(),
         store: Arc::new(SqliteStore::open(&place.data)?),
         permissions,
         max_steps: MAX_STEPS,

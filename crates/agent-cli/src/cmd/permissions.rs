@@ -8,7 +8,7 @@ use agent_core::RawJson;
 use serde::Serialize;
 
 use super::tools::{named, on};
-use crate::args::{PermissionsCheckArgs, SandboxArg};
+use crate::args::{PermissionsCheckArgs, ReachArgs};
 use crate::error::CliError;
 use crate::show::plain;
 use crate::{settings, tell};
@@ -34,7 +34,7 @@ struct Shown<'r> {
 pub(crate) async fn check(args: PermissionsCheckArgs) -> Result<ExitCode, CliError> {
     let settings = settings::load(&args.cwd, &args.given())?;
     tell::withheld(&settings)?;
-    let tools = on(&args.cwd, SandboxArg::Local)?;
+    let tools = on(&args.cwd, &ReachArgs::usual())?;
     let tool = named(&tools, &args.tool)?;
     let input = RawJson::parse(args.input.as_str()).map_err(|cause| CliError::ToolInput { cause })?;
     if let Err(error) = tool.validate(&input) {

@@ -1,5 +1,8 @@
 //! `agent tools`: the built-in tools as the model sees them, and one of them run.
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
 use crate::support::{Home, json_lines};
 
 #[tokio::test]
@@ -130,4 +133,52 @@ async fn what_cannot_be_isolated_does_not_run() {
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{words}");
     assert!(words.contains("bwrap") && !home.work().join("ran").exists(), "{words}");
+}
+
+/// Answers every request with a page; its address.
+async fn site() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let page = "<title>Knots</title><h1>Bowline</h1>";
+            let length = page.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{page}"
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    base
+}
+
+#[tokio::test]
+async fn a_page_is_fetched_where_the_command_line_lets_it() {
+    let (home, base) = (Home::new(), site().await);
+    let input = format!(r#"{{"url":"{base}/knots"}}"#);
+    let check = async |more: &[&str], code: i32, expect: &str| {
+        let (exit, text) = call(&home, "web_fetch", &input, more).await;
+        assert_eq!(exit, Some(code), "{more:?}: {text}");
+        assert!(text.contains(expect), "{more:?}: {text}");
+    };
+    check(&[], 1, "nobody can be asked").await;
+    check(&["--yes"], 1, "127.0.0.1 is an address of the loopback range").await;
+    check(&["--yes", "--allow-host", "10.0.0.0/8"], 1, "of the loopback range").await;
+    check(&["--yes", "--allow-host", "127.0.0.1"], 0, "Title: Knots\n\n# Bowline").await;
+    let rule = ["--allow", "web_fetch(domain:127.0.0.1)", "--allow-host", "127.0.0.0/8"];
+    check(&rule, 0, "# Bowline").await;
+    check(&["--allow", "web_fetch(domain:docs.rs)", "--allow-host", "127.0.0.1"], 1, "nobody can be asked")
+        .await;
+    check(&["--yes", "--allow-host", "http://127.0.0.1"], 2, "names no host; write a host such as").await;
+    // A proxy of the environment would connect to what cannot be checked here.
+    let args = ["tools", "call", "web_fetch", &input, "--yes", "--allow-host", "127.0.0.1"];
+    let dead = "http://127.0.0.1:1";
+    let mut command = home.command(&args);
+    command.env("HTTP_PROXY", dead).env("http_proxy", dead).env("ALL_PROXY", dead);
+    let output = command.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -70,7 +70,7 @@ fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result
     let builder = Agent::builder()
         .model(model)
         .store(store)
-        .tools(on(&args.cwd, args.sandbox)?)
+        .tools(on(&args.cwd, &args.reach)?)
         .permissions(permissions);
     let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace);
     let builder = match assemble::is_on_terminal() {

@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent::{
-    Access, Concurrency, IsolatedSandbox, LocalSandbox, PermissionMode, Sandbox, Tool, ToolSet, ToolTraits,
-    builtins,
+    Access, Concurrency, IsolatedSandbox, LocalSandbox, PermissionMode, PrivateAddresses, Sandbox, Tool,
+    ToolSet, ToolTraits, WebFetchConfig, builtins,
 };
 use agent_core::RawJson;
 use serde::Serialize;
 
 pub(crate) use call::call;
 
-use crate::args::{SandboxArg, ToolsListArgs, ToolsShowArgs};
+use crate::args::{ReachArgs, SandboxArg, ToolsListArgs, ToolsShowArgs};
 use crate::env;
 use crate::error::CliError;
 use crate::show::plain;
@@ -60,7 +60,7 @@ struct Cap {
 }
 
 pub(crate) fn list(args: &ToolsListArgs) -> Result<ExitCode, CliError> {
-    let tools = on(Path::new("."), SandboxArg::Local)?;
+    let tools = on(Path::new("."), &ReachArgs::usual())?;
     let mut out = stdout();
     for tool in tools.iter() {
         let Listed { name, access, default, does } = listed(&**tool);
@@ -74,7 +74,7 @@ pub(crate) fn list(args: &ToolsListArgs) -> Result<ExitCode, CliError> {
 }
 
 pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
-    let tools = on(Path::new("."), SandboxArg::Local)?;
+    let tools = on(Path::new("."), &ReachArgs::usual())?;
     let tool = named(&tools, &args.name)?;
     let (card, traits) = (tool.card(), Traits::of(tool.traits()));
     let mut out = stdout();
@@ -103,13 +103,15 @@ pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The built-in tools on a workspace. What was to be isolated and cannot be is an error.
-pub(crate) fn on(workspace: &Path, sandbox: SandboxArg) -> Result<ToolSet, CliError> {
-    let sandbox: Arc<dyn Sandbox> = match sandbox {
+/// The built-in tools on a workspace, and the one for pages. What was to be isolated and cannot be is an error.
+pub(crate) fn on(workspace: &Path, reach: &ReachArgs) -> Result<ToolSet, CliError> {
+    let sandbox: Arc<dyn Sandbox> = match reach.sandbox {
         SandboxArg::Local => Arc::new(LocalSandbox::open(workspace)?.env(env::vars())),
         SandboxArg::Isolated => Arc::new(IsolatedSandbox::open(workspace, env::vars())?),
     };
-    Ok(ToolSet::builder().extend(builtins::all(sandbox)).freeze()?)
+    let private = PrivateAddresses::Only(reach.allow_host.clone());
+    let fetch = builtins::web_fetch(WebFetchConfig { private, ..WebFetchConfig::default() });
+    Ok(ToolSet::builder().extend(builtins::all(sandbox)).extend([fetch]).freeze()?)
 }
 
 /// One of them.
