@@ -8,7 +8,7 @@
 //! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `bash_output`,
 //! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), the [`Sandbox`] they act through and two of them:
 //! [`LocalSandbox`] for the user's own machine, and [`IsolatedSandbox`], whose commands are walled in. It also runs hooks
-//! that are external commands: [`CommandHook`].
+//! that are external commands, [`CommandHook`], and reads [`Skills`], which [`load_skill`] shows where there are some.
 //!
 //! **It never knows** the loop: who calls a tool, who gives permission, where an output goes.
 //!
@@ -40,6 +40,7 @@ mod hint;
 mod near;
 mod read_file;
 mod replace;
+mod skills;
 mod stamp;
 mod text;
 mod todo;
@@ -66,6 +67,9 @@ pub use sandbox::{
     Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,
     IsolatedSandbox, JobCommand, JobOutput, JobState, LocalSandbox, Role, Sandbox, SandboxError, Search,
     ShellCommand, Skip, Walk, Walked, WalkedFile, allowed_env,
+};
+pub use skills::{
+    LISTING_BYTES, SKILL_BYTES, SKILLS, Skill, SkillError, SkillSource, Skills, SkippedSkill, load_skill,
 };
 pub use todo::todo;
 pub use write_file::write_file;

@@ -22,6 +22,7 @@ mod jobs;
 mod memory;
 mod read_file;
 mod sandbox;
+mod skills;
 mod support;
 mod todo;
 mod write_file;

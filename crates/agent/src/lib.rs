@@ -70,7 +70,10 @@ pub use agent_tools::{
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 
 #[cfg(feature = "builtins")]
-pub use agent_builtins::{CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use agent_builtins::{
+    CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, Skill, SkillError, SkillSource,
+    Skills, SkippedSkill, allowed_env,
+};
 #[cfg(feature = "http")]
 pub use agent_providers::{
     ApiKey, Auth, Catalog, CatalogError, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport,
@@ -107,7 +110,8 @@ pub mod prepare {
 #[cfg(feature = "builtins")]
 pub mod builtins {
     pub use agent_builtins::{
-        all, bash, bash_kill, bash_output, complete, edit_file, glob, grep, read_file, todo, write_file,
+        all, bash, bash_kill, bash_output, complete, edit_file, glob, grep, load_skill, read_file, todo,
+        write_file,
     };
 }
 
@@ -125,6 +129,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/write-a-tool.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/skills.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
 #[doc = include_str!("../../../docs/guides/doctor.md")]

@@ -8,8 +8,8 @@ use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use tools::{
-    CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, RuleArgs, SandboxArg, ToolsArgs,
-    ToolsCommand, ToolsListArgs, ToolsShowArgs,
+    CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, RuleArgs, SandboxArg, SkillArgs,
+    ToolsArgs, ToolsCommand, ToolsListArgs, ToolsShowArgs,
 };
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
@@ -115,7 +115,8 @@ pub(crate) struct AgentArgs {
     /// The directory to work in
     #[arg(long, default_value = ".")]
     pub(crate) cwd: PathBuf,
-    /// Begin without rule files (AGENTS.md, CLAUDE.md) and without the state of the git repository
+    /// Begin without rule files (AGENTS.md, CLAUDE.md), without skills that are not named and without the state of the git
+    /// repository
     #[arg(long)]
     pub(crate) bare: bool,
     /// Most steps of the turn
@@ -126,6 +127,8 @@ pub(crate) struct AgentArgs {
     pub(crate) max_attempts: u32,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Where commands run
     #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
     pub(crate) sandbox: SandboxArg,

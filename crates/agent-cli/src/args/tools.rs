@@ -33,6 +33,15 @@ pub(crate) struct ManagedArgs {
     pub(crate) managed_settings: Option<PathBuf>,
 }
 
+/// Where skills are, besides the usual places.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct SkillArgs {
+    /// A folder of skills, besides .agent/skills of the workspace and of the user; may be given more than once, and comes
+    /// first
+    #[arg(long, value_name = "DIR")]
+    pub(crate) skills: Vec<PathBuf>,
+}
+
 #[derive(Debug, Parser)]
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
@@ -51,6 +60,8 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Parser)]
 pub(crate) struct ToolsListArgs {
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -60,6 +71,8 @@ pub(crate) struct ToolsListArgs {
 pub(crate) struct ToolsShowArgs {
     /// The tool
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Print it as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -80,6 +93,8 @@ pub(crate) struct CallArgs {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Where commands run
     #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
     pub(crate) sandbox: SandboxArg,
