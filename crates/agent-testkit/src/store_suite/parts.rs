@@ -1,11 +1,9 @@
 //! Small parts that the cases are made of.
 
-use std::collections::BTreeMap;
-
 use agent_core::{
     AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, JournalRecord,
-    PendingStep, RawJson, Response, Rewrite, SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text,
-    Todo, TodoStatus, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage,
+    PendingStep, RawJson, Reads, Response, Rewrite, SessionId, SessionMeta, Slots, StepRecord, SystemBlock,
+    Text, Todo, TodoStatus, ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage,
 };
 
 pub(super) fn none() -> Checkpoint {
@@ -77,7 +75,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     last_turn: 0,
     slots: Slots {
         todos: Vec::new(),
-        reads: BTreeMap::new(),
+        reads: Reads::new(),
         notes: None,
         skills: Vec::new(),
         allowed: Vec::new(),
