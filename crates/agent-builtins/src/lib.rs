@@ -9,8 +9,8 @@
 //! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), and those that only some sessions have:
 //! [`ask_question`] and [`agent`]; the [`Sandbox`] they act through and two of them:
 //! [`LocalSandbox`] for the user's own machine, and [`IsolatedSandbox`], whose commands are walled in. It also runs hooks
-//! that are external commands: [`CommandHook`]. With the feature `web` there is `web_fetch` as well, which needs no sandbox
-//! and so is none of [`all`].
+//! that are external commands, [`CommandHook`], and reads [`Skills`], which [`load_skill`] shows where there are some. With
+//! the feature `web` there is `web_fetch` as well, which needs no sandbox and so is none of [`all`].
 //!
 //! **It never knows** the loop: who calls a tool, who gives permission, where an output goes.
 //!
@@ -44,6 +44,7 @@ mod hint;
 mod near;
 mod read_file;
 mod replace;
+mod skills;
 mod stamp;
 mod text;
 mod todo;
@@ -74,6 +75,9 @@ pub use sandbox::{
     Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,
     IsolatedSandbox, JobCommand, JobOutput, JobState, LocalSandbox, Role, Sandbox, SandboxError, Search,
     ShellCommand, Skip, Walk, Walked, WalkedFile, allowed_env,
+};
+pub use skills::{
+    LISTING_BYTES, SKILL_BYTES, SKILLS, Skill, SkillError, SkillSource, Skills, SkippedSkill, load_skill,
 };
 pub use todo::todo;
 #[cfg(feature = "web")]

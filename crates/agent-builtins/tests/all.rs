@@ -22,12 +22,10 @@ mod jobs;
 mod memory;
 mod read_file;
 mod sandbox;
+mod skills;
 mod support;
 mod todo;
-<<<<<<< HEAD
 mod waits;
-=======
 #[cfg(feature = "web")]
 mod web_fetch;
->>>>>>> wt-web
 mod write_file;

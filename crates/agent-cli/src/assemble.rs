@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent::{
     Agent, AgentBuilder, AllowAll, ApiKey, CommandHook, HookSpec, HttpConfig, HttpModel, LocalSandbox,
-    NobodyToAsk, Permissions, RetryPolicy, SessionId, SqliteStore, StopConditionExt, Store, WithModel,
-    Workspace, is_loopback, step_count, tool_called,
+    NobodyToAsk, Permissions, RetryPolicy, SessionId, Skills, SqliteStore, StopConditionExt, Store,
+    WithModel, Workspace, is_loopback, step_count, tool_called,
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
@@ -19,7 +19,7 @@ use crate::clock::LocalClock;
 use crate::cmd::tools;
 use crate::error::CliError;
 use crate::settings::{self, Settings};
-use crate::{env, models, tell};
+use crate::{env, models, skills, tell};
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
@@ -35,6 +35,7 @@ pub(crate) struct Base<'a> {
     pub(crate) model: HttpModel,
     pub(crate) workspace: &'a Path,
     pub(crate) reach: &'a ReachArgs,
+    pub(crate) skills: Skills,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) permissions: Permissions,
     pub(crate) max_steps: u32,
@@ -66,10 +67,13 @@ fn assembled(
     store: Arc<dyn Store>,
 ) -> Result<Agent, CliError> {
     let Settings { workspace, permissions, hooks, keeper, .. } = settings;
+    let skills = skills::find(&args.cwd, &args.skills, args.bare)?;
+    tell::skipped(&skills)?;
     let base = Base {
         model,
         workspace: &args.cwd,
         reach: &args.reach,
+        skills,
         store,
         permissions,
         max_steps: args.max_steps,
@@ -113,11 +117,18 @@ fn surroundings(args: &AgentArgs) -> Workspace {
 /// Built-in tools on the workspace, sessions on disk, the program's own instructions.
 pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliError> {
     let place = place(LocalSandbox::open(base.workspace)?.path());
-    let tools = tools::on(base.workspace, base.reach)?;
+    let tools = tools::on(base.workspace, base.reach, &base.skills)?;
     let builder = Agent::builder().model(base.model).store(base.store).tools(tools);
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;
-    Ok(builder.system(SYSTEM).fragment(place).permissions(base.permissions).stop(stop))
+    let builder = builder.system(SYSTEM).fragment(place).permissions(base.permissions).stop(stop);
+    // A session keeps the list as it began with it, like the rest of its prompt.
+    Ok(match base.skills.listing() {
+        Some(list) => {
+            builder.fragment(Fragment::<Session>::new(Layer::Session, "skills", Value::session(list))?)
+        }
+        None => builder,
+    })
 }
 
 /// What the model is told of its workspace. A session keeps it, like all of its system prompt.

@@ -11,6 +11,7 @@ mod models;
 mod secret;
 mod settings;
 mod show;
+mod skills;
 mod tell;
 
 use std::io::Write;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use agent::Skills;
+
 use crate::settings::Settings;
 use crate::show::plain;
 
@@ -14,3 +16,18 @@ pub(crate) fn note(words: &str) -> io::Result<()> {
 pub(crate) fn withheld(settings: &Settings) -> io::Result<()> {
     settings.withheld().map_or(Ok(()), |words| note(&words))
 }
+
+/// Skills that cannot be taken.
+pub(crate) fn skipped(skills: &Skills) -> io::Result<()> {
+    let skipped = skills.skipped();
+    for one in skipped.iter().take(SKIPPED) {
+        note(&one.to_string())?;
+    }
+    match skipped.len().saturating_sub(SKIPPED) {
+        0 => Ok(()),
+        more => note(&format!("{more} more skills are left out")),
+    }
+}
+
+/// Skills that are told of one by one.
+const SKIPPED: usize = 10;

@@ -43,6 +43,7 @@ mod mark;
 mod message;
 mod model;
 mod profile;
+mod reads;
 mod record;
 mod request;
 mod response;
@@ -76,6 +77,7 @@ pub use model::{
     Diagnostic, Encoded, Encoder, LanguageModel, ModelEvent, ModelRequest, ModelStream, Origin, Outgoing,
 };
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
+pub use reads::Reads;
 pub use record::{
     Checkpoint, Commit, CompactionState, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary,
 };

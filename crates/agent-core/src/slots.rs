@@ -1,10 +1,8 @@
 //! State of a session that tools read and write: the todo list, what was read of which file, notes and active skills.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use crate::EntryId;
+use crate::{EntryId, Reads};
 
 /// Session state beside the history. It survives compaction because it is not part of the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +13,7 @@ pub struct Slots {
     pub todos: Vec<Todo>,
     /// What was read, by real path relative to the workspace (requirement T10).
     #[serde(default)]
-    pub reads: BTreeMap<String, ReadStamp>,
+    pub reads: Reads,
     /// Permission patterns that a person allowed for this session (requirement T2), such as `bash(cargo test)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
@@ -87,6 +85,32 @@ pub enum ReadExtent {
 }
 
 impl Slots {
+    /// Changes, and says whether something is different afterwards. What that costs does not grow with the files that were
+    /// read.
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let (reads, rest) = (self.reads.mark(), self.without_reads());
+        let result = change(self);
+        let is_changed = self.reads.mark() != reads || !self.is_same_beside_reads(&rest);
+        (result, is_changed)
+    }
+
+    /// A copy of all but what was read.
+    pub fn without_reads(&self) -> Self {
+        let Self { todos, reads: _, allowed, notes, skills } = self;
+        Self {
+            todos: todos.clone(),
+            reads: Reads::new(),
+            allowed: allowed.clone(),
+            notes: notes.clone(),
+            skills: skills.clone(),
+        }
+    }
+
+    fn is_same_beside_reads(&self, other: &Self) -> bool {
+        let Self { todos, reads: _, allowed, notes, skills } = self;
+        (todos, allowed, notes, skills) == (&other.todos, &other.allowed, &other.notes, &other.skills)
+    }
+
     /// Items of the todo list that are not done.
     pub fn open_todos(&self) -> impl Iterator<Item = &Todo> {
         self.todos.iter().filter(|todo| todo.status != TodoStatus::Done)

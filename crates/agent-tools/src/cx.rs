@@ -99,9 +99,8 @@ impl SlotsHandle {
     /// Changes. The version moves only when something is different afterwards.
     pub fn update<T>(&self, change: impl FnOnce(&mut Slots) -> T) -> T {
         let mut state = self.lock();
-        let before = state.slots.clone();
-        let result = change(&mut state.slots);
-        if state.slots != before {
+        let (result, is_changed) = state.slots.change(change);
+        if is_changed {
             state.version += 1;
         }
         result

@@ -77,7 +77,10 @@ pub use agent_builtins::{
     AllowedHost, AllowedHostError, Lookup, PrivateAddresses, SystemLookup, WebFetchConfig,
 };
 #[cfg(feature = "builtins")]
-pub use agent_builtins::{CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, allowed_env};
+pub use agent_builtins::{
+    CommandHook, IsolatedSandbox, LocalSandbox, Sandbox, SandboxError, Skill, SkillError, SkillSource,
+    Skills, SkippedSkill, allowed_env,
+};
 #[cfg(feature = "http")]
 pub use agent_providers::{
     ApiKey, Auth, Catalog, CatalogError, ConfigError, HttpConfig, HttpModel, HttpTransport, Transport,
@@ -117,7 +120,7 @@ pub mod builtins {
     pub use agent_builtins::web_fetch;
     pub use agent_builtins::{
         AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, edit_file,
-        glob, grep, read_file, todo, write_file,
+        glob, grep, load_skill, read_file, todo, write_file,
     };
 }
 
@@ -135,6 +138,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/write-a-tool.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/skills.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
 #[doc = include_str!("../../../docs/guides/doctor.md")]

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use tools::{
     CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, ReachArgs, RuleArgs, SandboxArg,
-    ToolsArgs, ToolsCommand, ToolsListArgs, ToolsShowArgs,
+    SkillArgs, ToolsArgs, ToolsCommand, ToolsListArgs, ToolsShowArgs,
 };
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
@@ -115,7 +115,8 @@ pub(crate) struct AgentArgs {
     /// The directory to work in
     #[arg(long, default_value = ".")]
     pub(crate) cwd: PathBuf,
-    /// Begin without rule files (AGENTS.md, CLAUDE.md) and without the state of the git repository
+    /// Begin without rule files (AGENTS.md, CLAUDE.md), without skills that are not named and without the state of the git
+    /// repository
     #[arg(long)]
     pub(crate) bare: bool,
     /// Most steps of the turn
@@ -128,6 +129,8 @@ pub(crate) struct AgentArgs {
     pub(crate) rules: RuleArgs,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,

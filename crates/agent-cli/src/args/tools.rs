@@ -45,6 +45,15 @@ pub(crate) struct ManagedArgs {
     pub(crate) managed_settings: Option<PathBuf>,
 }
 
+/// Where skills are, besides the usual places.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct SkillArgs {
+    /// A folder of skills, besides .agent/skills of the workspace and of the user; may be given more than once, and comes
+    /// first
+    #[arg(long, value_name = "DIR")]
+    pub(crate) skills: Vec<PathBuf>,
+}
+
 #[derive(Debug, Parser)]
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
@@ -63,6 +72,8 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Debug, Parser)]
 pub(crate) struct ToolsListArgs {
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -72,6 +83,8 @@ pub(crate) struct ToolsListArgs {
 pub(crate) struct ToolsShowArgs {
     /// The tool
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Print it as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -94,6 +107,8 @@ pub(crate) struct CallArgs {
     pub(crate) rules: RuleArgs,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
+    #[command(flatten)]
+    pub(crate) skills: SkillArgs,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent::{
-    ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions, SessionId,
+    ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions, SessionId, Skills,
     SqliteStore, Store, TerminalReason, TurnEnd,
 };
 use agent_core::{Entry, StepRecord, ToolResult};
@@ -63,6 +63,7 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
         model,
         workspace: &place.workspace,
         reach: &ReachArgs::usual(),
+        skills: Skills::default(),
         store: Arc::new(SqliteStore::open(&place.data)?),
         permissions,
         max_steps: MAX_STEPS,

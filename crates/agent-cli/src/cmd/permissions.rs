@@ -8,10 +8,10 @@ use agent_core::RawJson;
 use serde::Serialize;
 
 use super::tools::{named, on};
-use crate::args::{PermissionsCheckArgs, ReachArgs};
+use crate::args::{PermissionsCheckArgs, ReachArgs, SkillArgs};
 use crate::error::CliError;
 use crate::show::plain;
-use crate::{settings, tell};
+use crate::{settings, skills, tell};
 
 /// A ruling as JSON.
 #[derive(Serialize)]
@@ -34,7 +34,8 @@ struct Shown<'r> {
 pub(crate) async fn check(args: PermissionsCheckArgs) -> Result<ExitCode, CliError> {
     let settings = settings::load(&args.cwd, &args.given())?;
     tell::withheld(&settings)?;
-    let tools = on(&args.cwd, &ReachArgs::usual())?;
+    let skills = skills::find(&args.cwd, &SkillArgs::default(), false)?;
+    let tools = on(&args.cwd, &ReachArgs::usual(), &skills)?;
     let tool = named(&tools, &args.tool)?;
     let input = RawJson::parse(args.input.as_str()).map_err(|cause| CliError::ToolInput { cause })?;
     if let Err(error) = tool.validate(&input) {

@@ -182,3 +182,82 @@ async fn a_page_is_fetched_where_the_command_line_lets_it() {
     let output = command.output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
 }
+
+fn put(folder: &std::path::Path, name: &str, text: &str) {
+    std::fs::create_dir_all(folder.join(name)).unwrap();
+    std::fs::write(folder.join(name).join("SKILL.md"), text).unwrap();
+}
+
+fn skill(name: &str, does: &str) -> String {
+    format!("---\nname: {name}\ndescription: {does}\n---\nMind the {does}\n")
+}
+
+#[tokio::test]
+async fn skills_are_loaded_where_there_are_some() {
+    let home = Home::new();
+    let listed = async |more: &[&str]| {
+        let output = home.agent(&[&["tools", "list"], more].concat()).await;
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        (output.stdout.lines().any(|line| line.starts_with("load_skill ")), output.stderr)
+    };
+    assert_eq!(listed(&[]).await, (false, String::new()));
+
+    put(&home.work().join(".agent/skills"), "knots", &skill("knots", "ours."));
+    put(&home.work().join(".agent/skills"), "odd", "# Odd\n");
+    let (is_there, told) = listed(&[]).await;
+    assert!(is_there);
+    assert!(
+        told.starts_with("note: skill .agent/skills/odd is left out: its SKILL.md does not begin"),
+        "{told}"
+    );
+    std::fs::remove_dir_all(home.work().join(".agent/skills/odd")).unwrap();
+
+    put(&home.config().join("skills"), "knots", &skill("knots", "the user's."));
+    put(&home.config().join("skills"), "tides", &skill("tides", "the user's."));
+    let more = home.data().join("more");
+    put(&more, "tides", &skill("tides", "named."));
+    let more = more.to_str().unwrap();
+    let load = async |name: &str, args: &[&str]| {
+        let input = format!(r#"{{"name":"{name}"}}"#);
+        call(&home, "load_skill", &input, args).await
+    };
+    let check = async |name: &str, args: &[&str], code: i32, expect: &str| {
+        let (exit, text) = load(name, args).await;
+        assert!(exit == Some(code) && text.contains(expect), "{name} {args:?}: {exit:?} {text}");
+    };
+    // It changes nothing but the session, so that nobody is asked.
+    check("knots", &[], 0, "Mind the ours.").await;
+    check("knots", &[], 0, "note: skill ").await;
+    check("tides", &[], 0, "Mind the the user's.").await;
+    check("tides", &["--skills", more], 0, "Mind the named.").await;
+    check("tide", &[], 1, "Did you mean `tides`?").await;
+    check("tides", &["--skills", "nowhere"], 2, "give a folder that holds a folder with a SKILL.md").await;
+    check("tides", &["--deny", "load_skill"], 1, "load_skill").await;
+
+    let checked = home.agent(&["permissions", "check", "load_skill", r#"{"name":"knots"}"#]).await;
+    assert!(checked.stdout.starts_with("allow\n"), "{}{}", checked.stdout, checked.stderr);
+}
+
+#[tokio::test]
+async fn a_run_is_told_of_skills_unless_it_is_bare() {
+    let home = Home::new();
+    put(&home.work().join(".agent/skills"), "knots", &skill("knots", "ours."));
+    put(&home.config().join("skills"), "tides", &skill("tides", "the user's."));
+    let more = home.data().join("more");
+    put(&more, "winds", &skill("winds", "named."));
+    let more = more.to_str().unwrap();
+    let check = async |args: &[&str], told: [bool; 3]| {
+        let output = home.agent(&[&["explain", "--wire", "Tie it."], args].concat()).await;
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+        let body = output.stdout;
+        assert_eq!(
+            ["- knots: ours.", "- tides: the user's.", "- winds: named."].map(|line| body.contains(line)),
+            told
+        );
+        assert_eq!(body.contains("load_skill"), told.contains(&true), "{args:?}");
+    };
+    check(&[], [true, true, false]).await;
+    check(&["--skills", more], [true, true, true]).await;
+    check(&["--skills", more, "--bare"], [false, false, true]).await;
+    check(&["--bare"], [false, false, false]).await;
+}

@@ -193,9 +193,9 @@ fn the_request_is_stored_before_it_is_told() {
     block(async {
         let scene = Scene::new(vec![Reply::tool("ask_question", r#"{"question":"Q"}"#), Reply::text("ok")]);
         let (events, requests) = scene.park(ParkKind::Question).await;
-        let told = events.iter().find_map(|event| match &event.body {
-            EventBody::InputRequested(request) => Some((event.seq, request.clone())),
-            _ => None,
+        let told = events.iter().find_map(|event| {
+            let EventBody::InputRequested(request) = &event.body else { return None };
+            Some((event.seq, request.clone()))
         });
         let (seq, request) = told.unwrap();
         assert_eq!((seq.is_some(), &request), (true, &requests[0]), "a durable event");
@@ -230,6 +230,49 @@ fn the_request_is_stored_before_it_is_told() {
     });
 }
 
+/// Says it, dies after so many polls, and goes on in another process until the turn waits; `None` where a call was lost
+/// whose effect nobody knows.
+async fn parked_after(row: &Row, polls: usize) -> Option<(Scene, InputRequest)> {
+    let scene = Scene::new(vec![row.call.clone(), Reply::text("ok")]);
+    let end = crash_after(scene.agent.session().send("go").await.unwrap(), polls).await;
+    let scene = scene.again();
+    if end.is_none() {
+        // The same command again, as a person would.
+        let end = scene.agent.say("go").await.1;
+        if scene.results().await.contains("Outcome unknown") {
+            assert_eq!(row.kind, ParkKind::Authorization, "it began before it asked");
+            return None;
+        }
+        assert_eq!(end.reason, TerminalReason::Parked(row.kind), "after {polls} polls");
+    }
+    let requests = scene.agent.session().requests().await.unwrap();
+    assert_eq!(requests.len(), 1, "after {polls} polls");
+    Some((scene, requests[0].clone()))
+}
+
+/// Replies, dies after so many polls, and goes on in another process until the turn is done.
+async fn done_after(row: &Row, scene: Scene, request: &RequestId, polls: usize) -> Scene {
+    scene.signed_in.store(true, Ordering::SeqCst);
+    let run = scene.agent.session().respond(request, row.reply.clone()).await.unwrap();
+    let end = crash_after(run, polls).await;
+    let scene = scene.again();
+    if end.is_some() {
+        return scene;
+    }
+    let session = scene.agent.session();
+    let run = match session.respond(request, row.reply.clone()).await {
+        // It was stored before the crash.
+        Err(HarnessError::Request { .. }) => session.resume().await,
+        other => other,
+    };
+    match run {
+        Ok(run) => assert_eq!(watch(run).await.1.reason, TerminalReason::Done, "after {polls} polls"),
+        Err(HarnessError::NothingToResume(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+    scene
+}
+
 /// Dropped at any point, the same question is the same request, and no call that had an effect runs again.
 #[test]
 fn a_crash_anywhere_asks_the_same_again() {
@@ -237,41 +280,9 @@ fn a_crash_anywhere_asks_the_same_again() {
         let mut ids = std::collections::BTreeSet::new();
         for polls in 0..60 {
             block(async {
-                let mut scene = Scene::new(vec![row.call.clone(), Reply::text("ok")]);
-                let run = scene.agent.session().send("go").await.unwrap();
-                let end = crash_after(run, polls).await;
-                scene = scene.again();
-                if end.is_none() {
-                    // The same command again, as a person would.
-                    let end = watch(scene.agent.session().send("go").await.unwrap()).await.1;
-                    if scene.results().await.contains("Outcome unknown") {
-                        // It began and may have had its effect: nobody can know that it was to ask for a sign-in.
-                        assert_eq!(row.kind, ParkKind::Authorization);
-                        return;
-                    }
-                    assert_eq!(end.reason, TerminalReason::Parked(row.kind), "after {polls} polls");
-                }
-                let requests = scene.agent.session().requests().await.unwrap();
-                assert_eq!(requests.len(), 1, "after {polls} polls");
-                ids.insert(requests[0].id.clone());
-                scene.signed_in.store(true, Ordering::SeqCst);
-                let run = scene.agent.session().respond(&requests[0].id, row.reply.clone()).await.unwrap();
-                let end = crash_after(run, polls).await;
-                scene = scene.again();
-                if end.is_none() {
-                    let session = scene.agent.session();
-                    let end = match session.respond(&requests[0].id, row.reply.clone()).await {
-                        Ok(run) => watch(run).await.1.reason,
-                        // It was stored before the crash.
-                        Err(HarnessError::Request { .. }) => match session.resume().await {
-                            Ok(run) => watch(run).await.1.reason,
-                            Err(HarnessError::NothingToResume(_)) => TerminalReason::Done,
-                            Err(error) => panic!("{error}"),
-                        },
-                        Err(error) => panic!("{error}"),
-                    };
-                    assert_eq!(end, TerminalReason::Done, "after {polls} polls");
-                }
+                let Some((scene, request)) = parked_after(&row, polls).await else { return };
+                ids.insert(request.id.clone());
+                let scene = done_after(&row, scene, &request.id, polls).await;
                 let effects = scene.agent.effects.all();
                 let once = effects.iter().filter(|effect| *effect != "asked for a sign-in").count();
                 assert!(once <= 1, "after {polls} polls: {effects:?}");
@@ -411,9 +422,9 @@ fn a_stopped_turn_withdraws_its_requests() {
         run.cancel().cancel();
         let (events, end) = watch(run).await;
         assert_eq!(end.reason, TerminalReason::Aborted);
-        let closed = events.iter().find_map(|event| match &event.body {
-            EventBody::InputClosed { request, how, .. } => Some((request.clone(), *how)),
-            _ => None,
+        let closed = events.iter().find_map(|event| {
+            let EventBody::InputClosed { request, how, .. } = &event.body else { return None };
+            Some((request.clone(), *how))
         });
         assert_eq!(closed, Some((requests[0].id.clone(), agent_core::Closed::Withdrawn)));
         insta::assert_snapshot!(scene.results().await, @"step: put -> Not run: the user stopped the turn before this call ran.");

@@ -16,6 +16,7 @@ mod carried;
 mod larger;
 mod persist;
 mod recovery;
+mod skills;
 mod window;
 mod wording;
 

@@ -12,14 +12,14 @@ use super::locks::Lock;
 use crate::write::{self, Json, Record, Records};
 use crate::{Lease, Row, StoreError, rows};
 
-type Reads = BTreeMap<String, ReadStamp>;
+type Map = BTreeMap<String, ReadStamp>;
 
 /// What a lease of this store holds.
 #[derive(Debug)]
 pub(super) struct Held {
     _lock: Lock,
     /// The stamps as the last commit under this lease left them; `None` when that is not known.
-    stored: Mutex<Option<Reads>>,
+    stored: Mutex<Option<Map>>,
 }
 
 /// The rows of stamps that a commit writes.
@@ -37,11 +37,11 @@ impl Held {
     }
 
     /// Nothing is known from here on, until [`Held::put`]: the write under way may succeed or fail.
-    fn take(&self) -> Option<Reads> {
+    fn take(&self) -> Option<Map> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, reads: Option<Reads>) {
+    fn put(&self, reads: Option<Map>) {
         *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = reads;
     }
 }
@@ -49,8 +49,8 @@ impl Held {
 /// A commit's stamps on their way: the rows to write, and what is stored once they are.
 pub(super) struct Pending<'a> {
     held: Option<&'a Held>,
-    now: &'a Reads,
-    before: Option<Reads>,
+    now: &'a Map,
+    before: Option<Map>,
 }
 
 impl<'a> Pending<'a> {
@@ -133,7 +133,7 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
         last_turn: *last_turn,
-        slots: with_reads(slots, BTreeMap::new()),
+        slots: slots.without_reads(),
         usage: usage.clone(),
         asked_ms: *asked_ms,
         asked_otherwise: *asked_otherwise,
@@ -145,15 +145,8 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
 }
 
 /// The same state with these stamps.
-fn with_reads(slots: &Slots, reads: Reads) -> Slots {
-    let Slots { todos, reads: _, notes, skills, allowed } = slots;
-    Slots {
-        todos: todos.clone(),
-        reads,
-        notes: notes.clone(),
-        skills: skills.clone(),
-        allowed: allowed.clone(),
-    }
+fn with_reads(slots: &Slots, reads: Map) -> Slots {
+    Slots { reads: reads.into(), ..slots.without_reads() }
 }
 
 /// Journal records as their rows hold them: of the stamps, those that are new since the last commit.
@@ -195,7 +188,7 @@ pub(super) fn put_back(
 }
 
 /// `None` when the record has to be stored as it is.
-fn shortened(stored: &Reads, record: &JournalRecord) -> Option<JournalRecord> {
+fn shortened(stored: &Map, record: &JournalRecord) -> Option<JournalRecord> {
     let JournalRecord::Finished { result, slots: Some(slots) } = record else { return None };
     if stored.keys().any(|path| !slots.reads.contains_key(path)) {
         // A stamp that went cannot be told by what is added.
@@ -205,7 +198,7 @@ fn shortened(stored: &Reads, record: &JournalRecord) -> Option<JournalRecord> {
     Some(JournalRecord::Finished { result: result.clone(), slots: Some(with_reads(slots, new)) })
 }
 
-fn changed<'a>(before: &'a Reads, now: &'a Reads) -> impl Iterator<Item = (&'a String, &'a ReadStamp)> {
+fn changed<'a>(before: &'a Map, now: &'a Map) -> impl Iterator<Item = (&'a String, &'a ReadStamp)> {
     now.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp))
 }
 

@@ -1,10 +1,8 @@
 //! Small parts that the cases are made of.
 
-use std::collections::BTreeMap;
-
 use agent_core::{
     AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, HeldRequest,
-    InputRequest, JournalRecord, PendingStep, RawJson, Reply, RequestId, Response, Rewrite, SessionId,
+    InputRequest, JournalRecord, PendingStep, RawJson, Reads, Reply, RequestId, Response, Rewrite, SessionId,
     SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus, ToolCall, ToolCard, ToolInput,
     ToolOutput, ToolResult, Usage, UserMessage, Wait,
 };
@@ -92,7 +90,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     last_turn: 0,
     slots: Slots {
         todos: Vec::new(),
-        reads: BTreeMap::new(),
+        reads: Reads::new(),
         notes: None,
         skills: Vec::new(),
         allowed: Vec::new(),

@@ -19,7 +19,7 @@ use crate::cmd::run;
 use crate::error::CliError;
 use crate::settings::{self, Settings};
 use crate::show::{Screen, plain};
-use crate::{assemble, tell};
+use crate::{assemble, skills, tell};
 
 const SESSION: &str = "tools-call";
 /// What the user of that session said.
@@ -67,10 +67,12 @@ pub(crate) async fn call(args: CallArgs) -> Result<ExitCode, CliError> {
 fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result<Agent, CliError> {
     let model = ScriptedModel::new(vec![Reply::tool(args.name.as_str(), args.input.as_str())]);
     let Settings { workspace, permissions, hooks, keeper, .. } = settings;
+    let skills = skills::find(&args.cwd, &args.skills, false)?;
+    tell::skipped(&skills)?;
     let builder = Agent::builder()
         .model(model)
         .store(store)
-        .tools(on(&args.cwd, &args.reach)?)
+        .tools(on(&args.cwd, &args.reach, &skills)?)
         .permissions(permissions);
     let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace);
     let builder = match assemble::is_on_terminal() {

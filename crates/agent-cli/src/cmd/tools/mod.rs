@@ -8,18 +8,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent::{
-    Access, Concurrency, IsolatedSandbox, LocalSandbox, PermissionMode, PrivateAddresses, Sandbox, Tool,
-    ToolSet, ToolTraits, WebFetchConfig, builtins,
+    Access, Concurrency, IsolatedSandbox, LocalSandbox, PermissionMode, PrivateAddresses, Sandbox, Skills,
+    Tool, ToolSet, ToolTraits, WebFetchConfig, builtins,
 };
 use agent_core::RawJson;
 use serde::Serialize;
 
 pub(crate) use call::call;
 
-use crate::args::{ReachArgs, SandboxArg, ToolsListArgs, ToolsShowArgs};
+use crate::args::{ReachArgs, SandboxArg, SkillArgs, ToolsListArgs, ToolsShowArgs};
 use crate::env;
 use crate::error::CliError;
 use crate::show::plain;
+use crate::{skills, tell};
 
 /// A tool as JSON, in short.
 #[derive(Serialize)]
@@ -60,7 +61,7 @@ struct Cap {
 }
 
 pub(crate) fn list(args: &ToolsListArgs) -> Result<ExitCode, CliError> {
-    let tools = on(Path::new("."), &ReachArgs::usual())?;
+    let tools = here(&args.skills)?;
     let mut out = stdout();
     for tool in tools.iter() {
         let Listed { name, access, default, does } = listed(&**tool);
@@ -74,7 +75,7 @@ pub(crate) fn list(args: &ToolsListArgs) -> Result<ExitCode, CliError> {
 }
 
 pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
-    let tools = on(Path::new("."), &ReachArgs::usual())?;
+    let tools = here(&args.skills)?;
     let tool = named(&tools, &args.name)?;
     let (card, traits) = (tool.card(), Traits::of(tool.traits()));
     let mut out = stdout();
@@ -103,15 +104,25 @@ pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The built-in tools on a workspace, and the one for pages. What was to be isolated and cannot be is an error.
-pub(crate) fn on(workspace: &Path, reach: &ReachArgs) -> Result<ToolSet, CliError> {
+/// The tools on the directory that the program is started in.
+fn here(args: &SkillArgs) -> Result<ToolSet, CliError> {
+    let workspace = Path::new(".");
+    let skills = skills::find(workspace, args, false)?;
+    tell::skipped(&skills)?;
+    on(workspace, &ReachArgs::usual(), &skills)
+}
+
+/// The built-in tools on a workspace, the one for pages, and the one that loads skills where there are some. What was to be
+/// isolated and cannot be is an error.
+pub(crate) fn on(workspace: &Path, reach: &ReachArgs, skills: &Skills) -> Result<ToolSet, CliError> {
     let sandbox: Arc<dyn Sandbox> = match reach.sandbox {
         SandboxArg::Local => Arc::new(LocalSandbox::open(workspace)?.env(env::vars())),
         SandboxArg::Isolated => Arc::new(IsolatedSandbox::open(workspace, env::vars())?),
     };
     let private = PrivateAddresses::Only(reach.allow_host.clone());
     let fetch = builtins::web_fetch(WebFetchConfig { private, ..WebFetchConfig::default() });
-    Ok(ToolSet::builder().extend(builtins::all(sandbox)).extend([fetch]).freeze()?)
+    let tools = ToolSet::builder().extend(builtins::all(sandbox)).extend([fetch]);
+    Ok(tools.extend(builtins::load_skill(skills)).freeze()?)
 }
 
 /// One of them.

@@ -34,7 +34,7 @@ pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
     match hold::reply(site, call, &tool, &input) {
         Replied::Nothing | Replied::RunsNow => {}
         Replied::Held(kind) => return Some(Checked::Held(kind)),
-        Replied::Answered(done) => return Some(Checked::Answered(done)),
+        Replied::Answered(done) => return Some(Checked::Answered(*done)),
     }
     let admitted = Admitted { call: call.clone(), tool, input, said: Said::default() };
     if site.config.tool_hooks.is_empty() {

@@ -23,7 +23,7 @@ pub(super) enum Replied {
     /// It still waits.
     Held(ParkKind),
     /// The reply, or that there was none in time, is its result.
-    Answered(Done),
+    Answered(Box<Done>),
 }
 
 /// Whether calls behind one that waits for this do not run before it: it may yet have an effect itself.
@@ -38,7 +38,7 @@ pub(super) fn blocks(kind: ParkKind) -> bool {
 pub(super) fn reply(site: &Site<'_>, call: &ToolCall, tool: &Arc<dyn Tool>, input: &RawJson) -> Replied {
     let Some(HeldRequest { request, reply }) = site.last_held(call) else { return Replied::Nothing };
     let answered = |outcome, output| {
-        Replied::Answered(Done {
+        Replied::Answered(Box::new(Done {
             call: call.clone(),
             input: Some(input.clone()),
             said: Said::default(),
@@ -46,7 +46,7 @@ pub(super) fn reply(site: &Site<'_>, call: &ToolCall, tool: &Arc<dyn Tool>, inpu
             output,
             ran: true,
             made_by: Some(tool.clone()),
-        })
+        }))
     };
     match (reply, &request.wait) {
         (None, _) if request.is_expired(site.config.clock.now_ms()) => {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use agent_core::{
-    ActionOutcome, BlobHash, ContentPart, Diagnostic, RawJson, ReadExtent, Text, ToolOutput, Usage,
+    ActionOutcome, BlobHash, ContentPart, Diagnostic, RawJson, ReadExtent, ReadStamp, Text, ToolOutput, Usage,
 };
 use agent_tools::{Access, OutputCap, Subject, Tool};
 
@@ -155,11 +155,8 @@ async fn forget_full_read(site: &Site<'_>, done: &Done) {
         return;
     }
     let Some(path) = path_of(&**tool, input).await else { return };
-    site.slots.update(|slots| {
-        if let Some(stamp) = slots.reads.get_mut(&path) {
-            stamp.seen = ReadExtent::Lines(Vec::new());
-        }
-    });
+    let unseen = |stamp: &mut ReadStamp| stamp.seen = ReadExtent::Lines(Vec::new());
+    site.slots.update(|slots| slots.reads.change(&path, unseen));
 }
 
 async fn path_of(tool: &dyn Tool, input: &RawJson) -> Option<String> {
