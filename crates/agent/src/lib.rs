@@ -44,6 +44,27 @@
 
 mod builder;
 
+/// Makes a tool of an async function; the options are those of [`agent_tools::tool`].
+///
+/// ```
+/// use agent::{ToolError, ToolSet};
+///
+/// /// Adds two numbers. Use it for every sum. Next, tell the user the result.
+/// #[agent::tool(access = read)]
+/// async fn add(/** The one. */ a: i64, /** The other. */ b: i64) -> Result<String, ToolError> {
+///     let sum = a.checked_add(b);
+///     sum.map(|sum| sum.to_string()).ok_or_else(|| ToolError::failed("The sum is too large. Tell the user."))
+/// }
+///
+/// let tools = ToolSet::builder().with(add()).freeze()?;
+/// assert_eq!(tools.names(), "add");
+/// # Ok::<(), agent::ToolSetError>(())
+/// ```
+pub use agent_tools::__macro::facade_tool as tool;
+
+#[doc(hidden)]
+pub use agent_tools::__macro;
+
 pub use agent_cache::Lifetimes;
 pub use agent_core::{
     ActionCall, ActionOutcome, COMPLETE_TOOL, CallId, Cancel, CardError, Diagnostic, EntryId, Event,
