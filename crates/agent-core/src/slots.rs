@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::EntryId;
+use crate::{EntryId, RawJson};
 
 /// Session state beside the history. It survives compaction because it is not part of the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Slots {
     /// Names of the skills that are active, in the order in which they became so (requirement P14).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
+    /// What each tool keeps for itself, by its state key (requirement T11).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, RawJson>,
 }
 
 /// Rolling notes on a session.

@@ -33,7 +33,9 @@ mod permission;
 mod plan;
 mod registry;
 mod settings;
+mod state;
 mod tool;
+mod wrapped;
 
 pub use cap::{Capped, OutputCap};
 pub use config::{Call, IntoOutput, Json, ToolConfig};
@@ -50,7 +52,9 @@ pub use permission::{
 pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use settings::{SettingsError, ToolSettings};
+pub use state::ToolState;
 pub use tool::{Access, Concurrency, Tool, ToolTraits};
+pub use wrapped::Wrapped;
 
 /// Makes a tool of an async function (requirement T1). What it leaves is a function without arguments that gives the
 /// [`ToolConfig`]: put it into a set, or go on with the methods of that type.

@@ -1,5 +1,6 @@
 //! The erased tool: what the driver calls.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -21,6 +22,13 @@ pub trait Tool: Debug + Send + Sync {
 
     /// What the driver must know to run it.
     fn traits(&self) -> &ToolTraits;
+
+    /// Under which name [`ToolCx::state`] keeps what this tool keeps in a session (requirement T11): `tool:` and its name. The
+    /// tools that are shipped have keys of their own, so that one of yours with such a name does not inherit what they
+    /// kept; a tool around another one gives the key of the inner one.
+    fn state_key(&self) -> Cow<'_, str> {
+        Cow::Owned(format!("tool:{}", self.card().name()))
+    }
 
     /// The part of the input that rules look at and a person must see to decide, for example the command or the path.
     ///

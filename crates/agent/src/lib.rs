@@ -86,7 +86,8 @@ pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
     HookSpec, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
     PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx,
-    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolTraits, before_tool,
+    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
+    before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 

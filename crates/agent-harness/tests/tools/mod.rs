@@ -6,6 +6,7 @@ mod hooks;
 mod paths;
 mod refused;
 mod shorten;
+mod state;
 
 use std::sync::Arc;
 

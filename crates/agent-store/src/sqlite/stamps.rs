@@ -144,13 +144,14 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
 
 /// The same state with these stamps.
 fn with_reads(slots: &Slots, reads: Reads) -> Slots {
-    let Slots { todos, reads: _, notes, skills, allowed } = slots;
+    let Slots { todos, reads: _, notes, skills, allowed, tools } = slots;
     Slots {
         todos: todos.clone(),
         reads,
         notes: notes.clone(),
         skills: skills.clone(),
         allowed: allowed.clone(),
+        tools: tools.clone(),
     }
 }
 

@@ -67,7 +67,9 @@ pub(super) fn usage(input: u64) -> Usage {
 
 pub(super) fn slots() -> Slots {
     let todo = Todo { id: "1".into(), text: "look".into(), status: TodoStatus::InProgress };
-    Slots { todos: vec![todo], skills: vec!["knots".into()], ..Slots::default() }
+    let raw = RawJson::parse(RAW).expect("it is JSON");
+    let tools = BTreeMap::from([("tool:look".into(), raw)]);
+    Slots { todos: vec![todo], skills: vec!["knots".into()], tools, ..Slots::default() }
 }
 
 /// JSON that a parse into a tree would change: the order of keys and every number.
@@ -81,6 +83,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
         notes: None,
         skills: Vec::new(),
         allowed: Vec::new(),
+        tools: BTreeMap::new(),
     },
     usage: Usage {
         input: 0,

@@ -87,7 +87,8 @@ impl Desk<'_> {
                 self.records.push(JournalRecord::Started(admitted.call.id.clone()));
             }
             running.push(async move {
-                let done = execute(site.cx(&admitted.call), site.cancel, admitted, permit).await;
+                let done =
+                    execute(site.cx(&admitted.call, &*admitted.tool), site.cancel, admitted, permit).await;
                 finish(site, done).await
             });
         }

@@ -18,7 +18,7 @@ use agent_core::{
     ActionOutcome, CallId, Cancel, Context, Diagnostic, EntryId, PendingStep, RawJson, SessionId, Text,
     ToolCall, ToolOutput, ToolResult, Usage,
 };
-use agent_tools::{Blobs, Permit, SlotsHandle, Tool, ToolCx, batches};
+use agent_tools::{Blobs, Permit, SlotsHandle, Tool, ToolCx, ToolState, batches};
 
 use crate::HarnessError;
 use crate::breaker::Breaker;
@@ -137,12 +137,13 @@ pub(super) async fn run(
 
 impl Site<'_> {
     /// The surroundings of a call.
-    fn cx(&self, call: &ToolCall) -> ToolCx {
+    fn cx(&self, call: &ToolCall, tool: &dyn Tool) -> ToolCx {
         ToolCx {
             session: self.session.clone(),
             call: call.id.clone(),
             cancel: self.cancel.child(),
             slots: self.slots.clone(),
+            state: ToolState::new(tool.state_key(), self.slots.clone()),
             blobs: self.blobs.clone(),
             context: self.context.clone(),
         }
