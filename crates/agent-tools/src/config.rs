@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Subject, Tool, ToolCx, ToolError,
-    ToolTraits,
+    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Render, Subject, Tool, ToolCx,
+    ToolError, ToolTraits,
 };
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
@@ -50,7 +50,30 @@ pub struct Call {
     pub permit: Permit,
 }
 
-/// What a tool function may return.
+/// What a tool function may return, and how the model sees it (requirement T1). For a type of your own, this is where it is
+/// put into words:
+///
+/// ```
+/// use agent_tools::{Access, IntoOutput, ToolConfig};
+/// # use agent_core::ToolOutput;
+/// # use agent_tools::ToolError;
+///
+/// struct Weather { place: String, degrees: i32 }
+///
+/// impl IntoOutput for Weather {
+///     fn into_output(self) -> Result<ToolOutput, ToolError> {
+///         format!("{} °C in {}.", self.degrees, self.place).into_output()
+///     }
+/// }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Place { /** A town. */ place: String }
+///
+/// let weather = ToolConfig::new("weather", "Tells the weather.", Access::Network, |_, input: Place| async move {
+///     Ok(Weather { place: input.place, degrees: 21 })
+/// });
+/// # let _ = weather;
+/// ```
 pub trait IntoOutput {
     /// The output as the model sees it.
     fn into_output(self) -> Result<ToolOutput, ToolError>;
@@ -192,6 +215,13 @@ where
     #[must_use]
     pub fn permission(mut self, decision: PermissionDecision) -> Self {
         self.traits.permission = Some(decision);
+        self
+    }
+
+    /// Says how a program shows its outputs to people; see [`ToolTraits::render`].
+    #[must_use]
+    pub fn render(mut self, render: Render) -> Self {
+        self.traits.render = render;
         self
     }
 

@@ -53,7 +53,7 @@ pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use settings::{SettingsError, ToolSettings};
 pub use state::ToolState;
-pub use tool::{Access, Concurrency, Tool, ToolTraits};
+pub use tool::{Access, Concurrency, Render, Tool, ToolTraits};
 pub use wrapped::Wrapped;
 
 /// Makes a tool of an async function (requirement T1). What it leaves is a function without arguments that gives the

@@ -76,6 +76,25 @@ pub struct ToolTraits {
     /// What happens to a call on which no rule speaks, in place of what the mode says of its kind; bypass lifts it unless
     /// it refuses.
     pub permission: Option<PermissionDecision>,
+    /// How a program shows its outputs to people; the model sees the same text either way.
+    pub render: Render,
+}
+
+/// How an output is shown to people (requirement T1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Render {
+    /// As it is.
+    #[default]
+    Text,
+    /// As Markdown.
+    Markdown,
+    /// As a unified diff.
+    Diff,
+    /// As a terminal: a fixed width, and words from a program.
+    Terminal,
+    /// As JSON.
+    Json,
 }
 
 /// What kind of effect a tool has.
@@ -116,6 +135,20 @@ impl ToolTraits {
             cap: OutputCap::default(),
             summarise: false,
             permission: None,
+            render: Render::Text,
+        }
+    }
+}
+
+impl Render {
+    /// The name, for programs: `text`, `markdown`, `diff`, `terminal` or `json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Markdown => "markdown",
+            Self::Diff => "diff",
+            Self::Terminal => "terminal",
+            Self::Json => "json",
         }
     }
 }
