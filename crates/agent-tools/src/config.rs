@@ -394,7 +394,7 @@ mod tests {
         let input = RawJson::parse(input).unwrap();
         let call = CallId::new("c").unwrap();
         let tool = tool();
-        let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
+        let bypass = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
         let checked = bypass.check(Proposal::new(&*tool, &call, &input)).now_or_never();
         let Some(Verdict::Allow(permit)) = checked else { panic!("allowed") };
         let cx = ToolCx::for_test("s", "c").unwrap();

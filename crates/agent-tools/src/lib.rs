@@ -46,8 +46,9 @@ pub use hook::{
     before_tool, read_answer,
 };
 pub use permission::{
-    AskRequest, DecidedBy, Matter, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule,
-    Permissions, Permit, Proposal, Ruling, Subject, Verdict,
+    AskRequest, Classified, Classifier, ClassifierError, DecidedBy, Matter, Pattern, PatternError,
+    PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, Subject,
+    Verdict,
 };
 pub use plan::{Preflight, batches, preflight};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};

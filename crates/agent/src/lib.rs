@@ -83,11 +83,11 @@ pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
-    Access, After, AskRequest, Before, Call, Concurrency, DecidedBy, HookCx, HookDecision, HookError,
-    HookSpec, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode,
-    PermissionRule, Permissions, Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig,
-    ToolCx, ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits,
-    Wrapped, before_tool,
+    Access, After, AskRequest, Before, Call, Classified, Classifier, ClassifierError, Concurrency, DecidedBy,
+    HookCx, HookDecision, HookError, HookSpec, Json, Matter, OutputCap, Pattern, PatternError,
+    PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Render, Ruling,
+    SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolError, ToolHook, ToolSet, ToolSetBuilder,
+    ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 

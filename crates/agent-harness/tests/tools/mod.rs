@@ -2,6 +2,7 @@
 
 mod approval;
 mod batch;
+mod classify;
 mod hooks;
 mod paths;
 mod refused;

@@ -25,7 +25,7 @@ async fn count(call: Call, _: Nothing) -> Result<String, ToolError> {
 }
 
 /// One turn of a process that opens the store anew; what its call was answered.
-async fn process(dir: &Path, change: fn(ToolSetBuilder) -> ToolSetBuilder) -> String {
+async fn process(dir: &Path, change: impl FnOnce(ToolSetBuilder) -> ToolSetBuilder) -> String {
     let store = Arc::new(SqliteStore::open(dir).unwrap());
     let model = ScriptedModel::new(vec![Reply::tool("count", "{}"), Reply::text("ok")]);
     let mut config = HarnessConfig::new(Arc::new(model), store.clone());

@@ -69,8 +69,8 @@ impl Desk<'_> {
     /// others run, and the last one with what begins next, or with the commit of the step.
     pub(super) async fn run_batch(&mut self, batch: &[ToolCall]) -> Result<Batch, HarnessError> {
         let site = self.site;
-        if !site.config.tool_hooks.is_empty() {
-            // A hook may take long: the answer that was paid for is safe before.
+        if !site.config.tool_hooks.is_empty() || site.permissions.classifier.is_some() {
+            // A hook or a classifier may take long: the answer that was paid for is safe before.
             self.flush().await?;
         }
         let mut checked = Vec::with_capacity(batch.len());

@@ -3,6 +3,7 @@
 mod admit;
 mod approve;
 mod beside;
+mod classify;
 mod desk;
 mod execute;
 mod finish;
@@ -11,6 +12,7 @@ mod refused;
 mod shorten;
 mod summarise;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use agent_core::{
     ActionOutcome, CallId, Cancel, Context, Diagnostic, EntryId, PendingStep, RawJson, SessionId, Text,
     ToolCall, ToolOutput, ToolResult, Usage,
 };
-use agent_tools::{Blobs, Permit, SlotsHandle, Tool, ToolCx, ToolState, batches};
+use agent_tools::{Blobs, Permissions, Permit, SlotsHandle, Tool, ToolCx, ToolState, batches};
 
 use crate::HarnessError;
 use crate::breaker::Breaker;
@@ -52,6 +54,8 @@ pub(super) struct Worked {
 /// What every call of a step is run with.
 struct Site<'a> {
     config: &'a HarnessConfig,
+    /// Those of the configuration; what its classifier takes too long for is a person's.
+    permissions: Cow<'a, Permissions>,
     cancel: &'a Cancel,
     lost: &'a BTreeSet<CallId>,
     active: Option<&'a BTreeSet<String>>,
@@ -79,6 +83,8 @@ struct Said {
     allowed_by: Option<String>,
     /// The hook that wants a person to decide.
     asked_by: Option<String>,
+    /// Whether a classifier had its turn.
+    is_classified: bool,
     /// Words of hooks for the model.
     context: Vec<Text>,
     /// What the program and its user are told.
@@ -116,6 +122,7 @@ pub(super) async fn run(
     let calls: Vec<ToolCall> = work.pending.unanswered().cloned().collect();
     let site = Site {
         config,
+        permissions: classify::in_time(&config.permissions),
         cancel,
         lost: work.lost,
         active: work.active,
