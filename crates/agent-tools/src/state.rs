@@ -1,5 +1,7 @@
 //! What one tool keeps in a session, from call to call and from process to process.
 
+use std::sync::Arc;
+
 use agent_core::{RawJson, Slots};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +21,10 @@ use crate::{SlotsHandle, ToolError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct ToolState {
+pub struct ToolState(Arc<Place>);
+
+#[derive(Debug)]
+struct Place {
     key: String,
     slots: SlotsHandle,
 }
@@ -27,7 +32,7 @@ pub struct ToolState {
 impl ToolState {
     /// What is kept under this key.
     pub fn new(key: impl Into<String>, slots: SlotsHandle) -> Self {
-        Self { key: key.into(), slots }
+        Self(Arc::new(Place { key: key.into(), slots }))
     }
 
     /// The value; `None` before the first one is kept.
@@ -35,7 +40,7 @@ impl ToolState {
     /// # Errors
     /// When what is kept is no `T`.
     pub fn get<T: DeserializeOwned>(&self) -> Result<Option<T>, ToolError> {
-        self.slots.read(|slots| self.stored(slots))
+        self.0.slots.read(|slots| self.stored(slots))
     }
 
     /// Keeps a value in place of the one before.
@@ -44,7 +49,7 @@ impl ToolState {
     /// When it cannot be written as JSON.
     pub fn set<T: Serialize + ?Sized>(&self, value: &T) -> Result<(), ToolError> {
         let json = RawJson::of(value).map_err(|cause| self.fault(cause))?;
-        self.slots.update(|slots| slots.tools.insert(self.key.clone(), json));
+        self.0.slots.update(|slots| slots.tools.insert(self.0.key.clone(), json));
         Ok(())
     }
 
@@ -56,25 +61,25 @@ impl ToolState {
         &self,
         change: impl FnOnce(Option<T>) -> T,
     ) -> Result<T, ToolError> {
-        self.slots.update(|slots| {
+        self.0.slots.update(|slots| {
             let changed = change(self.stored(slots)?);
             let json = RawJson::of(&changed).map_err(|cause| self.fault(cause))?;
-            slots.tools.insert(self.key.clone(), json);
+            slots.tools.insert(self.0.key.clone(), json);
             Ok(changed)
         })
     }
 
     /// Keeps nothing any more.
     pub fn clear(&self) {
-        self.slots.update(|slots| slots.tools.remove(&self.key));
+        self.0.slots.update(|slots| slots.tools.remove(&self.0.key));
     }
 
     fn stored<T: DeserializeOwned>(&self, slots: &Slots) -> Result<Option<T>, ToolError> {
-        slots.tools.get(&self.key).map(RawJson::to).transpose().map_err(|cause| self.fault(cause))
+        slots.tools.get(&self.0.key).map(RawJson::to).transpose().map_err(|cause| self.fault(cause))
     }
 
     fn fault(&self, cause: serde_json::Error) -> ToolError {
-        ToolError::State { key: self.key.clone(), cause }
+        ToolError::State { key: self.0.key.clone(), cause }
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) fn usage(input: u64) -> Usage {
 
 pub(super) fn slots() -> Slots {
     let todo = Todo { id: "1".into(), text: "look".into(), status: TodoStatus::InProgress };
-    let raw = RawJson::parse(RAW).expect("it is JSON");
-    let tools = BTreeMap::from([("tool:look".into(), raw)]);
+    // JSON, so that there is one.
+    let tools = RawJson::parse(RAW).into_iter().map(|raw| ("tool:look".into(), raw)).collect();
     Slots { todos: vec![todo], skills: vec!["knots".into()], tools, ..Slots::default() }
 }
 

@@ -4,6 +4,7 @@ mod classifier;
 mod permit;
 mod rule;
 mod shell;
+mod spelling;
 mod subject;
 
 use std::sync::Arc;
@@ -158,9 +159,9 @@ impl Permissions {
             .iter()
             .chain(proposal.remembered)
             .any(|rule| rule.pattern.names(name) && rule.pattern.argument().is_some());
-        let subject = if looks { subject_of(tool, input).await } else { None };
+        let subject = if looks { Some(Subject::of(tool, input).await) } else { None };
         let before = match written.filter(|_| looks) {
-            Some(written) => subject_of(tool, written).await,
+            Some(written) => Some(Subject::of(tool, written).await),
             None => None,
         };
         let own = tool.traits().permission;
@@ -174,7 +175,7 @@ impl Permissions {
         if let Some(classifier) = self.classifier.as_deref().filter(|_| proposal.may_be_classified(&ruling)) {
             let looked = match &subject {
                 Some(_) => None,
-                None => subject_of(tool, input).await,
+                None => Some(Subject::of(tool, input).await),
             };
             let matter = Matter { subject: subject.as_ref().or(looked.as_ref()), ..matter };
             match classifier.classify(&matter, input).await {
@@ -340,12 +341,6 @@ fn is_firm(rule: &PermissionRule) -> bool {
         PermissionDecision::Ask => rule.layer == Layer::Managed,
         PermissionDecision::Allow => false,
     }
-}
-
-/// What rules look at: the input itself where the tool names no part of it.
-async fn subject_of(tool: &dyn Tool, input: &RawJson) -> Option<Subject> {
-    let named = tool.subject(input).await;
-    Some(named.unwrap_or_else(|| Subject::Text(input.get().to_owned())))
 }
 
 impl PermissionMode {

@@ -41,7 +41,7 @@ pub struct AskRequest {
     /// Why it is put again.
     again: Option<String>,
     /// Why no classifier has looked.
-    fault: Option<ClassifierError>,
+    fault: Option<Box<ClassifierError>>,
 }
 
 /// What is special in a pattern for paths.
@@ -120,12 +120,12 @@ impl AskRequest {
     }
 
     pub(super) fn with_fault(self, fault: Option<ClassifierError>) -> Self {
-        Self { fault, ..self }
+        Self { fault: fault.map(Box::new), ..self }
     }
 
     /// The failure of the classifier that was to look first; to be told.
     pub fn classifier_fault(&self) -> Option<&ClassifierError> {
-        self.fault.as_ref()
+        self.fault.as_deref()
     }
 
     /// The tool.

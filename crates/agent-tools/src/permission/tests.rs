@@ -402,3 +402,59 @@ fn a_classifier_refuses_in_words_and_its_failure_asks() {
     insta::assert_snapshot!(request.classifier_fault().unwrap(), @"the classifier `judge` failed: no model");
     assert_eq!(request.ruling().by, DecidedBy::Tool);
 }
+
+#[test]
+fn no_spelling_of_the_input_escapes_a_refusal() {
+    let check = |rule: &str, input: &str, expect: PermissionDecision| {
+        let subject = Subject::Text(input.to_owned());
+        let permissions =
+            Permissions { rules: rules(&[(Allow, "t"), (Deny, rule)]), ..Permissions::default() };
+        let ruling = permissions.rule_on(&matter("t", Access::Execute, &subject), &[], None);
+        assert_eq!(ruling.decision, expect, "{rule} {input}");
+    };
+    check("t(*curl*)", r#"{"run":"curl x"}"#, Deny);
+    check("t(*curl*)", r#"{"run":"\u0063url x"}"#, Deny);
+    check("t(curl *)", r#"{"run":"\u0063url x"}"#, Deny);
+    check("t(*\"run\":\"curl*)", r#"{ "\u0072un" : "curl x" }"#, Deny);
+    check("t(*curl*)", r#"{"run":"curl x","run":"ls"}"#, Deny);
+    check("t(*curl*)", r#"{"run":["a",{"b":"\u0063url"}]}"#, Deny);
+    check("t(*curl*)", &format!(r#"{{"run":{}"\u0063url"{}}}"#, "[".repeat(300), "]".repeat(300)), Ask);
+    check("t(*curl*)", r#"{"run":"ls"}"#, Allow);
+    check("t(*curl*)", "ls", Allow);
+}
+
+#[test]
+fn a_rule_for_an_absolute_path_is_not_passed_over() {
+    let check = |decision, given: &str, expect: &str| {
+        let subject = Subject::Path { given: given.into(), real: Some("secrets/a".into()) };
+        let all = rules(&[(Allow, "t"), (decision, "t(/work/secrets/**)")]);
+        let permissions = Permissions { rules: all, ..Permissions::default() };
+        let ruling = permissions.rule_on(&matter("t", Access::Read, &subject), &[], None);
+        let part = ruling.part.map_or_else(String::new, |part| format!(": {part}"));
+        assert_eq!(format!("{}{part}", ruling.decision.name()), expect, "{decision:?} {given}");
+    };
+    check(Deny, "/work/secrets/a", "deny: /work/secrets/a");
+    check(Deny, "secrets/a", "ask: /work/secrets/** (write the rule relative to the workspace)");
+    check(Ask, "secrets/a", "ask: /work/secrets/** (write the rule relative to the workspace)");
+}
+
+#[test]
+fn a_pattern_speaks_of_parts() {
+    let check = |pattern: &str, subject: Option<Subject>, expect: bool| {
+        let pattern: Pattern = pattern.parse().unwrap();
+        assert_eq!(pattern.speaks_of("bash", subject.as_ref()), expect, "{pattern} {subject:?}");
+    };
+    let text = |text: &str| Some(Subject::Text(text.to_owned()));
+    check("bash", None, true);
+    check("grep", None, false);
+    check("bash(a*)", None, true);
+    check("bash(a*)", text("ab"), true);
+    check("bash(a*)", text("b"), false);
+    check("grep(a*)", text("ab"), false);
+    if cfg!(feature = "shell") {
+        let command = |text: &str| Some(Subject::Command(text.to_owned()));
+        check("bash(git:*)", command("ls && /usr/bin/git push"), true);
+        check("bash(git:*)", command("ls"), false);
+        check("bash(git:*)", command("$x push"), true);
+    }
+}
