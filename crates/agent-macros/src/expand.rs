@@ -36,12 +36,13 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream, home: &str) -> Res
         }
         Input::Whole(kind) => (TokenStream::new(), quote!(#kind)),
     };
+    let lenient = lenient();
     let output = quote_spanned!(returns.span()=> <#returns as #support::ToolReturn>::Output);
     Ok(quote! {
         #(#outer)*
         #visibility fn #name() -> #support::ToolConfig<#shown, #output> {
             #declared
-            #[allow(clippy::too_many_arguments, reason = "each argument is a field of the input")]
+            #[#lenient(clippy::too_many_arguments, reason = "each argument is a field of the input")]
             #function
             #config
         }
@@ -58,7 +59,8 @@ pub(crate) fn refused(error: &Error, item: TokenStream) -> TokenStream {
             syn::FnArg::Receiver(receiver) => receiver.attrs.clear(),
         }
     }
-    quote!(#error #[allow(unused, reason = "it stands in for the tool that it is not")] #function)
+    let lenient = lenient();
+    quote!(#error #[#lenient(unused, reason = "it stands in for the tool that it is not")] #function)
 }
 
 /// The input as a type of its own.
@@ -163,6 +165,11 @@ fn looks(
 /// What says whether there is a function, and what it is, holds for the one that gives the tool.
 fn is_for_both(attribute: &Attribute) -> bool {
     ["doc", "cfg", "deprecated"].iter().any(|known| attribute.path().is_ident(known))
+}
+
+/// The level for lints that may or may not find something in what a user wrote: an expectation would complain then.
+fn lenient() -> Ident {
+    variant("allow")
 }
 
 fn variant(name: &str) -> Ident {

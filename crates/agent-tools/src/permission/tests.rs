@@ -427,15 +427,15 @@ fn no_spelling_of_the_input_escapes_a_refusal() {
 fn a_rule_for_an_absolute_path_is_not_passed_over() {
     let check = |decision, given: &str, expect: &str| {
         let subject = Subject::Path { given: given.into(), real: Some("secrets/a".into()) };
-        let all = rules(&[(Allow, "t"), (decision, "t(/work/secrets/**)")]);
+        let all = rules(&[(Allow, "t"), (decision, "t(/srv/secrets/**)")]);
         let permissions = Permissions { rules: all, ..Permissions::default() };
         let ruling = permissions.rule_on(&matter("t", Access::Read, &subject), &[], None);
         let part = ruling.part.map_or_else(String::new, |part| format!(": {part}"));
         assert_eq!(format!("{}{part}", ruling.decision.name()), expect, "{decision:?} {given}");
     };
-    check(Deny, "/work/secrets/a", "deny: /work/secrets/a");
-    check(Deny, "secrets/a", "ask: /work/secrets/** (write the rule relative to the workspace)");
-    check(Ask, "secrets/a", "ask: /work/secrets/** (write the rule relative to the workspace)");
+    check(Deny, "/srv/secrets/a", "deny: /srv/secrets/a");
+    check(Deny, "secrets/a", "ask: /srv/secrets/** (write the rule relative to the workspace)");
+    check(Ask, "secrets/a", "ask: /srv/secrets/** (write the rule relative to the workspace)");
 }
 
 #[test]

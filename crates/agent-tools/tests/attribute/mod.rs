@@ -104,5 +104,5 @@ fn its_card_and_traits_are_those_that_were_written() {
 
 #[test]
 fn mistakes_are_told_where_they_are() {
-    trybuild::TestCases::new().compile_fail("tests/attribute/fail/*.rs");
+    trybuild::TestCases::new().compile_fail("tests/compile_fail/attribute/*.rs");
 }
