@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ToolOutput;
-use agent_tools::{Access, Call, Subject, Tool, ToolConfig, ToolError};
+use agent_tools::{Access, Call, Render, Subject, Tool, ToolConfig, ToolError};
 
 use crate::built;
 use crate::sandbox::{Captured, CommandOutput, ExitReason, JobCommand, Sandbox, ShellCommand};
@@ -18,7 +18,7 @@ pub fn bash(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
         async move { run(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("bash", DESCRIPTION.trim_end(), Access::Execute, run);
-    built(config.subject(|input| Subject::Command(input.command)))
+    built(config.render(Render::Terminal).subject(|input| Subject::Command(input.command)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_tools::{Access, Call, Subject, Tool, ToolConfig, ToolError};
+use agent_tools::{Access, Call, Render, Subject, Tool, ToolConfig, ToolError};
 
 use crate::bash_output::report;
 use crate::built;
@@ -16,7 +16,7 @@ pub fn bash_kill(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
         async move { kill(&*sandbox, &call, &input).await }
     };
     let config = ToolConfig::new("bash_kill", DESCRIPTION.trim_end(), Access::Session, kill);
-    built(config.idempotent().subject(|input| Subject::Text(input.job)))
+    built(config.idempotent().render(Render::Terminal).subject(|input| Subject::Text(input.job)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

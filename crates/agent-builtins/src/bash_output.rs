@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_tools::{Access, Call, Subject, Tool, ToolConfig, ToolError};
+use agent_tools::{Access, Call, Render, Subject, Tool, ToolConfig, ToolError};
 
 use crate::bash::{left_behind, text_of, with_foot};
 use crate::built;
@@ -15,7 +15,7 @@ pub fn bash_output(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
         async move { read(&*sandbox, &call, &input).await }
     };
     let config = ToolConfig::new("bash_output", DESCRIPTION.trim_end(), Access::Read, read);
-    built(config.subject(|input| Subject::Text(input.job)))
+    built(config.render(Render::Terminal).subject(|input| Subject::Text(input.job)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -37,7 +37,7 @@ use crate::visible::visible;
 ///     workspace.path(),
 /// );
 /// let (session, call) = (SessionId::new("s")?, CallId::new("c")?);
-/// let cx = HookCx { session: &session, call: &call, tool: "bash" };
+/// let cx = HookCx { session: &session, call: &call, tool: "bash", subject: None };
 /// let said = hook.before(&cx, &RawJson::parse(r#"{"command": "make deploy"}"#)?).await?;
 /// assert_eq!(said.decision, Some(HookDecision::Block("Not on Fridays.".into())));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -75,7 +75,7 @@ impl CommandHook {
         input: &RawJson,
         output: Option<&ToolOutput>,
     ) -> Result<(Before, After), HookError> {
-        if self.spec.on != on {
+        if self.spec.on != on || !self.spec.tools.speaks_of(cx.tool, cx.subject) {
             return Ok((Before::default(), After::default()));
         }
         let message = HookMessage {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::{Cancel, ReadExtent};
 use agent_tools::Call;
-use agent_tools::{Access, SlotsHandle, Tool, ToolConfig, ToolError};
+use agent_tools::{Access, Render, SlotsHandle, Tool, ToolConfig, ToolError};
 use similar::TextDiff;
 
 use crate::blocking::blocking;
@@ -23,7 +23,11 @@ pub fn edit_file(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
         async move { edit(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("edit_file", DESCRIPTION.trim_end(), Access::Edit, edit);
-    built(config.subject_later(move |input: Input| path_subject(Arc::clone(&place), input.path)))
+    built(
+        config
+            .render(Render::Diff)
+            .subject_later(move |input: Input| path_subject(Arc::clone(&place), input.path)),
+    )
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -108,7 +108,9 @@ where
     I: DeserializeOwned + JsonSchema + Send + 'static,
     O: IntoEnd + Send + 'static,
 {
-    config.build().unwrap_or_else(|error| unreachable!("a built-in tool has a card: {error}"))
+    // Not the usual key: a user's tool of the same name does not inherit what this one kept.
+    let key = format!("builtin:{}", config.name());
+    config.state_key(key).build().unwrap_or_else(|error| unreachable!("a built-in tool has a card: {error}"))
 }
 
 /// The file or directory that a tool is about: as it was named, and where that leads.

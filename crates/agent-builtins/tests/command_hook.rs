@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_builtins::CommandHook;
 use agent_core::{CallId, RawJson, SessionId, ToolOutput};
-use agent_tools::{HookCx, HookEvent, HookSpec, Pattern, ToolHook as _};
+use agent_tools::{HookCx, HookEvent, HookSpec, Pattern, Subject, ToolHook as _};
 
 use tokio::time::Instant;
 
@@ -25,7 +25,7 @@ impl Ids {
     }
 
     fn cx(&self) -> HookCx<'_> {
-        HookCx { session: &self.0, call: &self.1, tool: "bash" }
+        HookCx { session: &self.0, call: &self.1, tool: "bash", subject: None }
     }
 }
 
@@ -102,6 +102,23 @@ async fn how_a_hook_fails() {
         said.starts_with(&format!("! the hook `{name}…` failed: its command could not be started: ")),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn a_hook_with_an_argument_runs_for_the_calls_it_names() {
+    let bench = Bench::new();
+    let tools = Pattern::with_argument("bash", "git*");
+    let command = "echo No. >&2; exit 2".to_owned();
+    let spec = HookSpec { on: HookEvent::PreTool, tools, command, timeout_ms: 10_000 };
+    let hook = CommandHook::new(spec, &bench.root());
+    let ids = Ids::new();
+    let blocks = async |subject: Option<&Subject>| {
+        let cx = HookCx { subject, ..ids.cx() };
+        hook.before(&cx, &RawJson::empty_object()).await.unwrap().decision.is_some()
+    };
+    assert!(blocks(Some(&Subject::Text("git push".to_owned()))).await);
+    assert!(!blocks(Some(&Subject::Text("ls".to_owned()))).await);
+    assert!(blocks(None).await, "what is not known could be it");
 }
 
 #[tokio::test]

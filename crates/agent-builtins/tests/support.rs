@@ -125,7 +125,7 @@ fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t dyn Tool {
 
 pub(crate) async fn permit(tool: &dyn Tool, input: &RawJson) -> Permit {
     let call = CallId::new("call").unwrap();
-    let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
+    let bypass = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
     let checked = bypass.check(Proposal::new(tool, &call, input)).await;
     let Verdict::Allow(permit) = checked else { panic!("bypass allows") };
     permit

@@ -151,6 +151,12 @@ impl ToolCard {
         Ok(Self { hosted: true, ..card.with_data(data)? })
     }
 
+    /// The card with another description.
+    #[must_use]
+    pub fn with_description(self, description: impl Into<String>) -> Self {
+        Self { description: description.into().into(), ..self }
+    }
+
     /// The card with further fields of its entry in the list of tools (`strict`, `defer_loading`), for one provider.
     pub fn with_data(self, data: ProviderData) -> Result<Self, CardError> {
         if !data.json.is_object() {

@@ -1,8 +1,10 @@
 //! State of a session that tools read and write: the todo list, what was read of which file, notes and active skills.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{EntryId, Reads};
+use crate::{EntryId, RawJson, Reads};
 
 /// Session state beside the history. It survives compaction because it is not part of the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,9 @@ pub struct Slots {
     /// Names of the skills that are active, in the order in which they became so (requirement P14).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
+    /// What each tool keeps for itself, by its state key (requirement T11).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, RawJson>,
 }
 
 /// Rolling notes on a session.
@@ -96,19 +101,21 @@ impl Slots {
 
     /// A copy of all but what was read.
     pub fn without_reads(&self) -> Self {
-        let Self { todos, reads: _, allowed, notes, skills } = self;
+        let Self { todos, reads: _, allowed, notes, skills, tools } = self;
         Self {
             todos: todos.clone(),
             reads: Reads::new(),
             allowed: allowed.clone(),
             notes: notes.clone(),
             skills: skills.clone(),
+            tools: tools.clone(),
         }
     }
 
     fn is_same_beside_reads(&self, other: &Self) -> bool {
-        let Self { todos, reads: _, allowed, notes, skills } = self;
-        (todos, allowed, notes, skills) == (&other.todos, &other.allowed, &other.notes, &other.skills)
+        let Self { todos, reads: _, allowed, notes, skills, tools } = self;
+        (todos, allowed, notes, skills, tools)
+            == (&other.todos, &other.allowed, &other.notes, &other.skills, &other.tools)
     }
 
     /// Items of the todo list that are not done.

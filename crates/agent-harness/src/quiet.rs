@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_prepare::{Pipeline, Stage, StageCx, Verdict};
-use agent_tools::{ToolSet, ToolSetError};
+use agent_tools::{Permissions, ToolSet, ToolSetError};
 use async_trait::async_trait;
 
 use crate::SourceError;
@@ -31,6 +31,7 @@ pub(crate) fn quiet(
         prepare_call,
         after_compaction: Vec::new(),
         tool_hooks: Vec::new(),
+        permissions: Permissions { classifier: None, ..config.permissions },
         rule_sink: None,
         ..config
     })

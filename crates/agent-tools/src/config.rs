@@ -1,5 +1,6 @@
 //! A typed tool, declared once: input type, function and operational facts.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Subject, Tool, ToolCx, ToolEnd,
+    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Render, Subject, Tool, ToolCx, ToolEnd,
     ToolError, ToolTraits,
 };
 
@@ -36,6 +37,7 @@ pub struct ToolConfig<I, O> {
     execute: Box<Execute<I, O>>,
     subject: Option<Box<Look>>,
     compact: Option<Box<Compact>>,
+    state_key: Option<String>,
 }
 
 /// What a running function is given besides its input.
@@ -132,7 +134,20 @@ where
             execute: Box::new(move |call, input| Box::pin(execute(call, input))),
             subject: None,
             compact: None,
+            state_key: None,
         }
+    }
+
+    /// The name that was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Keeps its state under this key; see [`Tool::state_key`].
+    #[must_use]
+    pub fn state_key(mut self, key: impl Into<String>) -> Self {
+        self.state_key = Some(key.into());
+        self
     }
 
     /// Says that running it again with the same input does no further harm.
@@ -211,13 +226,20 @@ where
         self
     }
 
+    /// Says how a program shows its outputs to people; see [`ToolTraits::render`].
+    #[must_use]
+    pub fn render(mut self, render: Render) -> Self {
+        self.traits.render = render;
+        self
+    }
+
     /// The erased tool.
     pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
         let schema = input_schema::<I>(&self.name)?;
-        let Self { name, description, traits, execute, subject, compact } = self;
+        let Self { name, description, traits, execute, subject, compact, state_key } = self;
         let takes = takes(&schema).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
         let card = ToolCard::new(name, description, &schema)?;
-        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, types: PhantomData }))
+        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, state_key, types: PhantomData }))
     }
 }
 
@@ -228,6 +250,7 @@ struct Typed<I, O> {
     execute: Box<Execute<I, O>>,
     subject: Option<Box<Look>>,
     compact: Option<Box<Compact>>,
+    state_key: Option<String>,
     types: PhantomData<fn(I) -> O>,
 }
 
@@ -243,6 +266,13 @@ where
 
     fn traits(&self) -> &ToolTraits {
         &self.traits
+    }
+
+    fn state_key(&self) -> Cow<'_, str> {
+        match &self.state_key {
+            Some(key) => Cow::Borrowed(key),
+            None => Cow::Owned(format!("tool:{}", self.card.name())),
+        }
     }
 
     async fn subject(&self, input: &RawJson) -> Option<Subject> {
@@ -372,7 +402,7 @@ mod tests {
         let input = RawJson::parse(input).unwrap();
         let call = CallId::new("c").unwrap();
         let tool = tool();
-        let bypass = Permissions { mode: PermissionMode::Bypass, rules: vec![] };
+        let bypass = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
         let checked = bypass.check(Proposal::new(&*tool, &call, &input)).now_or_never();
         let Some(Verdict::Allow(permit)) = checked else { panic!("allowed") };
         let cx = ToolCx::for_test("s", "c").unwrap();

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent_core::{BlobHash, CallId, Cancel, Context, SessionId, Slots};
 use async_trait::async_trait;
 
+use crate::ToolState;
+
 /// The surroundings of one call.
 ///
 /// ```
@@ -39,6 +41,8 @@ pub struct ToolCx {
     pub cancel: Cancel,
     /// State that tools share.
     pub slots: SlotsHandle,
+    /// What this tool keeps for itself in the session.
+    pub state: ToolState,
     /// Outputs that were too large for the history.
     pub blobs: Arc<dyn Blobs>,
     /// What the program shares, as the stages of the step left it: look-ups that are not worth a second one, settings of
@@ -74,11 +78,13 @@ impl ToolCx {
     /// # Errors
     /// When one of the names is not usable.
     pub fn for_test(session: &str, call: &str) -> Result<Self, agent_core::IdError> {
+        let slots = SlotsHandle::default();
         Ok(Self {
             session: SessionId::new(session)?,
             call: CallId::new(call)?,
             cancel: Cancel::new(),
-            slots: SlotsHandle::default(),
+            state: ToolState::new("tool:test", slots.clone()),
+            slots,
             blobs: Arc::new(NoBlobs),
             context: Context::default(),
         })

@@ -54,6 +54,17 @@ pub enum ToolError {
         /// Where it leads.
         found: String,
     },
+    /// What the tool keeps in the session is not what it expects, or cannot be written.
+    #[error(
+        "What this tool keeps in the session under `{key}` cannot be used: {cause}. Do not repeat the call; tell the user that the tool must be mended."
+    )]
+    State {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        #[source]
+        cause: serde_json::Error,
+    },
     /// The output cannot be written as JSON.
     #[error("The output of the tool cannot be shown: {0}")]
     Output(#[source] serde_json::Error),

@@ -42,6 +42,21 @@ pub enum ToolSetError {
     /// Two tools of one name.
     #[error("two tools are called `{0}`; rename one, or use `replace` to put one in the other's place")]
     Duplicate(String),
+    /// A wrapper that is called otherwise than what it wraps.
+    #[error(
+        "what wraps `{name}` is called `{given}`; a wrapper keeps the name, so give it that one, or add it with `with` as a tool of its own"
+    )]
+    Renamed {
+        /// The name of what is wrapped.
+        name: String,
+        /// The name of the wrapper.
+        given: String,
+    },
+    /// A wrapper that keeps its state elsewhere than what it wraps.
+    #[error(
+        "what wraps `{0}` has another state key; let its `state_key` return that of the inner tool, or use `replace` for a tool with a state of its own"
+    )]
+    StateKey(String),
     /// A name to remove or replace that no tool has.
     #[error("no tool is called `{name}`, so it cannot be {action}; there are: {known}")]
     Unknown {
@@ -107,7 +122,29 @@ impl ToolSetBuilder {
         self.extend(tools)
     }
 
-    /// Puts a tool in the place of the one that has its name (requirement T11).
+    /// Puts a tool around the one of this name (requirement T11), for example a [`Wrapped`](crate::Wrapped). It keeps name,
+    /// place and state.
+    pub fn wrap<T: IntoTool>(mut self, name: &str, wrap: impl FnOnce(Arc<dyn Tool>) -> T) -> Self {
+        let Some(at) = self.position(name) else {
+            self.unknown(name, "wrapped");
+            return self;
+        };
+        let inner = Arc::clone(&self.tools[at]);
+        match wrap(Arc::clone(&inner)).into_tool() {
+            Err(error) => self.mistake(error.into()),
+            Ok(outer) if outer.card().name() != name => {
+                let given = outer.card().name().to_owned();
+                self.mistake(ToolSetError::Renamed { name: name.to_owned(), given });
+            }
+            Ok(outer) if outer.state_key() != inner.state_key() => {
+                self.mistake(ToolSetError::StateKey(name.to_owned()));
+            }
+            Ok(outer) => self.tools[at] = outer,
+        }
+        self
+    }
+
+    /// Puts a tool in the place of the one that has its name (requirement T11). Its state is its own.
     pub fn replace(mut self, tool: impl IntoTool) -> Self {
         match tool.into_tool() {
             Ok(tool) => match self.position(tool.card().name()) {
@@ -195,6 +232,16 @@ mod tests {
         assert_eq!(set(|b| b.replace(tool("b"))).unwrap(), "b, a");
         assert_eq!(set(|b| b.extend_sorted([tool("d"), tool("c")])).unwrap(), "b, a, c, d");
         assert_eq!(set(|b| b.extend_sorted([tool("c"), tool("d")])).unwrap(), "b, a, c, d");
+        assert_eq!(set(|b| b.wrap("b", |inner| inner)).unwrap(), "b, a");
+        insta::assert_snapshot!(set(|b| b.wrap("bb", |inner| inner)).unwrap_err(), @"no tool is called `bb`, so it cannot be wrapped; there are: b, a");
+        insta::assert_snapshot!(set(|b| b.wrap("b", |_| tool("c"))).unwrap_err(), @"what wraps `b` is called `c`; a wrapper keeps the name, so give it that one, or add it with `with` as a tool of its own");
+        fn other(_: Arc<dyn Tool>) -> Arc<dyn Tool> {
+            ToolConfig::new("b", "B.", Access::Read, |_, _: serde_json::Value| async { Ok(String::new()) })
+                .state_key("b")
+                .build()
+                .unwrap()
+        }
+        insta::assert_snapshot!(set(|b| b.wrap("b", other)).unwrap_err(), @"what wraps `b` has another state key; let its `state_key` return that of the inner tool, or use `replace` for a tool with a state of its own");
         insta::assert_snapshot!(set(|b| b.without("bb")).unwrap_err(), @"no tool is called `bb`, so it cannot be taken out; there are: b, a");
         insta::assert_snapshot!(set(|b| b.with(tool("a"))).unwrap_err(), @"two tools are called `a`; rename one, or use `replace` to put one in the other's place");
     }

@@ -1,5 +1,6 @@
 //! The erased tool: what the driver calls.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -21,6 +22,13 @@ pub trait Tool: Debug + Send + Sync {
 
     /// What the driver must know to run it.
     fn traits(&self) -> &ToolTraits;
+
+    /// Under which name [`ToolCx::state`] keeps what this tool keeps in a session (requirement T11): `tool:` and its name. The
+    /// tools that are shipped have keys of their own, so that one of yours with such a name does not inherit what they
+    /// kept; a tool around another one gives the key of the inner one.
+    fn state_key(&self) -> Cow<'_, str> {
+        Cow::Owned(format!("tool:{}", self.card().name()))
+    }
 
     /// The part of the input that rules look at and a person must see to decide, for example the command or the path.
     ///
@@ -80,6 +88,25 @@ pub struct ToolTraits {
     /// What happens to a call on which no rule speaks, in place of what the mode says of its kind; bypass lifts it unless
     /// it refuses.
     pub permission: Option<PermissionDecision>,
+    /// How a program shows its outputs to people; the model sees the same text either way.
+    pub render: Render,
+}
+
+/// How an output is shown to people (requirement T1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Render {
+    /// As it is.
+    #[default]
+    Text,
+    /// As Markdown.
+    Markdown,
+    /// As a unified diff.
+    Diff,
+    /// As a terminal: a fixed width, and words from a program.
+    Terminal,
+    /// As JSON.
+    Json,
 }
 
 /// What kind of effect a tool has.
@@ -132,6 +159,20 @@ impl ToolTraits {
             cap: OutputCap::default(),
             summarise: false,
             permission: None,
+            render: Render::Text,
+        }
+    }
+}
+
+impl Render {
+    /// The name, for programs: `text`, `markdown`, `diff`, `terminal` or `json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Markdown => "markdown",
+            Self::Diff => "diff",
+            Self::Terminal => "terminal",
+            Self::Json => "json",
         }
     }
 }

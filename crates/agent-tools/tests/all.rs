@@ -1,4 +1,7 @@
-//! Mistakes that must not compile.
+//! Mistakes that must not compile, and the attribute that makes tools.
+
+#[cfg(feature = "macros")]
+mod attribute;
 
 #[test]
 fn nothing_runs_unchecked() {

@@ -11,7 +11,7 @@ use agent_harness::{
 use agent_prepare::Pipeline;
 use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
 use agent_store::{MemoryStore, Store};
-use agent_tools::{Permissions, ToolHook, ToolSet};
+use agent_tools::{Classifier, Permissions, ToolHook, ToolSet};
 use agent_turn::StopCondition;
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -76,6 +76,7 @@ struct Parts {
     settings: Option<RequestSettings>,
     stop: Option<Arc<dyn StopCondition>>,
     permissions: Option<Permissions>,
+    classifier: Option<Arc<dyn Classifier>>,
     asker: Option<Arc<dyn Asker>>,
     tool_hooks: Vec<Arc<dyn ToolHook>>,
     rule_sink: Option<Arc<dyn RuleSink>>,
@@ -409,6 +410,35 @@ impl<M> AgentBuilder<M> {
         self
     }
 
+    /// Who looks at calls before a person is asked: only where the mode or the tool itself would ask, never over a rule.
+    ///
+    /// ```
+    /// use agent::{Agent, Classified, Classifier, ClassifierError, Matter};
+    /// use agent::prepare::RawJson;
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    ///
+    /// #[derive(Debug)]
+    /// struct Drafts;
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Classifier for Drafts {
+    ///     fn name(&self) -> &str { "drafts" }
+    ///
+    ///     async fn classify(&self, matter: &Matter<'_>, input: &RawJson) -> Result<Classified, ClassifierError> {
+    ///         let is_draft = matter.tool == "write_file" && input.get().contains("drafts/");
+    ///         Ok(if is_draft { Classified::Allow } else { Classified::Ask })
+    ///     }
+    /// }
+    ///
+    /// let agent = Agent::builder().model(model).classifier(Drafts).build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
+        self.parts.classifier = Some(Arc::new(classifier));
+        self
+    }
+
     /// Who is asked when a call needs permission; nobody when not given.
     pub fn asker(mut self, asker: impl Asker + 'static) -> Self {
         self.parts.asker = Some(Arc::new(asker));
@@ -497,7 +527,7 @@ impl AgentBuilder<WithModel> {
             tools: parts.tools.unwrap_or_default(),
             settings: parts.settings.unwrap_or_default(),
             stop: parts.stop.unwrap_or_else(|| defaults.stop.clone()),
-            permissions: parts.permissions.unwrap_or_default(),
+            permissions: with_classifier(parts.permissions.unwrap_or_default(), parts.classifier),
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
             tool_hooks: parts.tool_hooks,
             rule_sink: parts.rule_sink,
@@ -506,4 +536,9 @@ impl AgentBuilder<WithModel> {
             ..defaults
         })))
     }
+}
+
+/// One that is given by itself stands before one among the permissions.
+fn with_classifier(permissions: Permissions, classifier: Option<Arc<dyn Classifier>>) -> Permissions {
+    Permissions { classifier: classifier.or(permissions.classifier), ..permissions }
 }

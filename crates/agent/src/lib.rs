@@ -44,6 +44,27 @@
 
 mod builder;
 
+/// Makes a tool of an async function; the options are those of [`agent_tools::tool`].
+///
+/// ```
+/// use agent::{ToolError, ToolSet};
+///
+/// /// Adds two numbers. Use it for every sum. Next, tell the user the result.
+/// #[agent::tool(access = read)]
+/// async fn add(/** The one. */ a: i64, /** The other. */ b: i64) -> Result<String, ToolError> {
+///     let sum = a.checked_add(b);
+///     sum.map(|sum| sum.to_string()).ok_or_else(|| ToolError::failed("The sum is too large. Tell the user."))
+/// }
+///
+/// let tools = ToolSet::builder().with(add()).freeze()?;
+/// assert_eq!(tools.names(), "add");
+/// # Ok::<(), agent::ToolSetError>(())
+/// ```
+pub use agent_tools::__macro::facade_tool as tool;
+
+#[doc(hidden)]
+pub use agent_tools::__macro;
+
 pub use agent_cache::Lifetimes;
 pub use agent_core::{
     Action, ActionCall, ActionOutcome, Approval, Authorization, COMPLETE_TOOL, CallId, Cancel, CardError,
@@ -64,11 +85,11 @@ pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
-    Access, After, AskRequest, Before, Call, ClientTool, Concurrency, DecidedBy, HookCx, HookDecision,
-    HookError, HookSpec, IntoEnd, Json, Matter, OutputCap, Pattern, PatternError, PermissionDecision,
-    PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, SettingsError, Subject, Tool,
-    ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings,
-    ToolTraits, before_tool,
+    Access, After, AskRequest, Before, Call, Classified, Classifier, ClassifierError, ClientTool, Concurrency, DecidedBy,
+    HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter, OutputCap, Pattern, PatternError,
+    PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Render, Ruling,
+    SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet, ToolSetBuilder,
+    ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
 };
 pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
 

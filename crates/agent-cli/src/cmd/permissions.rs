@@ -73,6 +73,7 @@ fn reason(ruling: &Ruling) -> String {
         DecidedBy::Mode(mode) => format!("the mode {}, for no rule covers the call", mode.name()),
         DecidedBy::Tool => "the tool itself, for no rule covers the call".to_owned(),
         DecidedBy::Hook(name) => format!("the hook {name}"),
+        DecidedBy::Classifier { name, .. } => format!("the classifier {name}"),
         DecidedBy::Unknown => {
             "a part that is only known when it runs, which rules cannot be held against".to_owned()
         }
@@ -98,6 +99,7 @@ impl<'r> Shown<'r> {
             DecidedBy::Mode(mode) => Self { mode: Some(mode.name()), ..shown("mode") },
             DecidedBy::Tool => shown("tool"),
             DecidedBy::Hook(_) => shown("hook"),
+            DecidedBy::Classifier { .. } => shown("classifier"),
             DecidedBy::Unknown => shown("unknown"),
         }
     }

@@ -86,7 +86,8 @@ pub(crate) fn load(workspace: &Path, given: &Given<'_>) -> Result<Settings, CliE
     }
     let mode = managed.mode.or(given.mode).or(local.mode).or(project.mode).or(user.mode).unwrap_or_default();
     let own = guards(&workspace, user_file.as_deref());
-    let mut permissions = Permissions { mode, rules: own.chain(given.rules()).collect() };
+    let mut permissions =
+        Permissions { mode, rules: own.chain(given.rules()).collect(), ..Permissions::default() };
     let mut hooks = Vec::new();
     for layer in [managed, project, local, user] {
         permissions.rules.extend(layer.rules);

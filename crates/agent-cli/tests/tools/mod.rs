@@ -34,6 +34,8 @@ async fn one_tool_is_shown_as_the_model_sees_it() {
     assert_eq!(json["traits"]["access"], "execute");
     assert_eq!(json["traits"]["default"], "ask");
     assert_eq!(json["traits"]["parallel"], false);
+    assert_eq!(json["traits"]["render"], "terminal");
+    assert!(text.stdout.ends_with("shown as: terminal\n"), "{}", text.stdout);
 
     let missing = home.agent(&["tools", "show", "grip"]).await;
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(2), ""));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_core::{Cancel, CardError, Context, RawJson, TerminalReason, ToolCard};
 use agent_tools::{
     Access, NoBlobs, PermissionMode, Permissions, Permit, Proposal, SlotsHandle, Tool, ToolCx, ToolEnd,
-    ToolError, ToolSet, ToolTraits, Verdict,
+    ToolError, ToolSet, ToolState, ToolTraits, Verdict,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -124,8 +124,9 @@ async fn cancelled_call(tool: &dyn Tool) -> bool {
     let cancel = Cancel::new();
     cancel.cancel();
     let slots = SlotsHandle::default();
+    let state = ToolState::new(tool.state_key(), slots.clone());
     let context = Context::default();
-    let cx = ToolCx { session, call: call.id, cancel, slots, blobs: Arc::new(NoBlobs), context };
+    let cx = ToolCx { session, call: call.id, cancel, slots, state, blobs: Arc::new(NoBlobs), context };
     AssertUnwindSafe(tool.run(&cx, permit, &input)).catch_unwind().await.is_ok()
 }
 

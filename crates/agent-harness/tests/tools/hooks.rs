@@ -113,6 +113,24 @@ fn a_hook_before_a_call_blocks_it_or_changes_its_input() {
 }
 
 #[test]
+fn a_hook_with_an_argument_looks_at_the_calls_it_names() {
+    let guard = |pattern: &str| -> Arc<dyn ToolHook> {
+        Arc::new(before_tool("guard", pattern.parse().unwrap(), |_, _| Before::block("No.")))
+    };
+    let seen = |pattern: &str| {
+        let said = check(PermissionMode::Bypass, &[], vec![guard(pattern)]);
+        let changed = put_hook("change", |_| Before::with_input(raw(r#"{"what":"b"}"#)));
+        let behind_a_change = check(PermissionMode::Bypass, &[], vec![changed, guard(pattern)]);
+        (said.contains("`guard` blocks it"), behind_a_change.contains("`guard` blocks it"))
+    };
+    assert_eq!(seen("put"), (true, true));
+    assert_eq!(seen("put(a)"), (true, false), "what would run is looked at");
+    assert_eq!(seen("put(b)"), (false, true));
+    assert_eq!(seen("put(c)"), (false, false));
+    assert_eq!(seen("look(a)"), (false, false));
+}
+
+#[test]
 fn a_hook_allows_or_asks_and_never_outranks_a_refusal() {
     use PermissionMode::{Bypass, Default};
     let deny = |pattern: &str| PermissionRule::deny(pattern.parse().unwrap());

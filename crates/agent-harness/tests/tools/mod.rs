@@ -2,10 +2,12 @@
 
 mod approval;
 mod batch;
+mod classify;
 mod hooks;
 mod paths;
 mod refused;
 mod shorten;
+mod state;
 
 use std::sync::Arc;
 

@@ -66,7 +66,9 @@ pub(super) fn usage(input: u64) -> Usage {
 
 pub(super) fn slots() -> Slots {
     let todo = Todo { id: "1".into(), text: "look".into(), status: TodoStatus::InProgress };
-    Slots { todos: vec![todo], skills: vec!["knots".into()], ..Slots::default() }
+    // JSON, so that there is one.
+    let tools = RawJson::parse(RAW).into_iter().map(|raw| ("tool:look".into(), raw)).collect();
+    Slots { todos: vec![todo], skills: vec!["knots".into()], tools, ..Slots::default() }
 }
 
 /// A call that waits, with a reply.
@@ -94,6 +96,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
         notes: None,
         skills: Vec::new(),
         allowed: Vec::new(),
+        tools: BTreeMap::new(),
     },
     usage: Usage {
         input: 0,

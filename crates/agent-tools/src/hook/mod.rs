@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use agent_core::{CallId, RawJson, SessionId, Text, ToolOutput};
 use async_trait::async_trait;
 
-use crate::Pattern;
+use crate::{Pattern, Subject};
 
 pub use wire::{AnswerFault, HookEvent, HookMessage, HookSpec, read_answer};
 
@@ -79,6 +79,9 @@ pub struct HookCx<'a> {
     pub call: &'a CallId,
     /// The tool.
     pub tool: &'a str,
+    /// What rules look at in the input, as it would run or ran; `None` where that was not looked up. A
+    /// [`Pattern`] is held against it with [`Pattern::speaks_of`].
+    pub subject: Option<&'a Subject>,
 }
 
 /// What a hook wants before a call. The default changes nothing.
@@ -179,6 +182,6 @@ where
     }
 
     async fn before(&self, cx: &HookCx<'_>, input: &RawJson) -> Result<Before, HookError> {
-        Ok((self.look)(cx, input))
+        Ok(if self.tools.speaks_of(cx.tool, cx.subject) { (self.look)(cx, input) } else { Before::default() })
     }
 }

@@ -1,12 +1,17 @@
 //! The permission check: nothing runs without a permit, and only this folder makes one.
 
+mod classifier;
 mod permit;
 mod rule;
 mod shell;
+mod spelling;
 mod subject;
+
+use std::sync::Arc;
 
 use agent_core::{CallId, Layer, RawJson};
 
+pub use classifier::{Classified, Classifier, ClassifierError};
 pub use permit::{AskRequest, Permit, Verdict};
 pub use rule::{Pattern, PatternError, PermissionDecision, PermissionRule};
 pub use subject::Subject;
@@ -28,14 +33,18 @@ use subject::Facts;
 /// 9. the tool's own [`ToolTraits::permission`](crate::ToolTraits::permission);
 /// 10. the mode.
 ///
+/// Where 9 or 10 would ask a person, the classifier is asked first, if there is one. What 3 to 7 ask, it is not.
+///
 /// So a project's rules cannot grant what managed ones forbid, and nothing that is remembered outranks a refusal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a config struct: a literal with ..Default")]
 pub struct Permissions {
     /// What happens where no rule speaks.
     pub mode: PermissionMode,
     /// The rules, of all layers.
     pub rules: Vec<PermissionRule>,
+    /// Who looks at calls before a person is asked.
+    pub classifier: Option<Arc<dyn Classifier>>,
 }
 
 /// What happens where no rule speaks.
@@ -72,12 +81,34 @@ pub struct Proposal<'a> {
     pub allowed_by: Option<&'a str>,
     /// The hook that wants a person to decide: what would be allowed is asked then, and what is refused stays refused.
     pub asked_by: Option<&'a str>,
+    /// Whether a classifier looked at it already, and a person is to be asked.
+    pub is_classified: bool,
 }
 
 impl<'a> Proposal<'a> {
     /// A call as the model wrote it, in a session in which nothing is remembered.
     pub fn new(tool: &'a dyn Tool, call: &'a CallId, input: &'a RawJson) -> Self {
-        Self { tool, call, input, written: None, remembered: &[], allowed_by: None, asked_by: None }
+        Self {
+            tool,
+            call,
+            input,
+            written: None,
+            remembered: &[],
+            allowed_by: None,
+            asked_by: None,
+            is_classified: false,
+        }
+    }
+}
+
+impl Proposal<'_> {
+    /// Whether nobody but the mode or the tool wants a person.
+    fn may_be_classified(&self, ruling: &Ruling) -> bool {
+        let by_default = matches!(ruling.by, DecidedBy::Mode(_) | DecidedBy::Tool);
+        ruling.decision == PermissionDecision::Ask
+            && by_default
+            && self.asked_by.is_none()
+            && !self.is_classified
     }
 }
 
@@ -105,6 +136,13 @@ pub enum DecidedBy {
     Tool,
     /// A hook, by its name.
     Hook(String),
+    /// A classifier.
+    Classifier {
+        /// Its name.
+        name: String,
+        /// Why it refuses; empty when it allows.
+        why: String,
+    },
     /// Rules for parts of the input cannot be held against a part that is only known when it runs.
     Unknown,
 }
@@ -121,9 +159,9 @@ impl Permissions {
             .iter()
             .chain(proposal.remembered)
             .any(|rule| rule.pattern.names(name) && rule.pattern.argument().is_some());
-        let subject = if looks { subject_of(tool, input).await } else { None };
+        let subject = if looks { Some(Subject::of(tool, input).await) } else { None };
         let before = match written.filter(|_| looks) {
-            Some(written) => subject_of(tool, written).await,
+            Some(written) => Some(Subject::of(tool, written).await),
             None => None,
         };
         let own = tool.traits().permission;
@@ -132,6 +170,18 @@ impl Permissions {
         if let Some(hook) = proposal.asked_by.filter(|_| ruling.decision == PermissionDecision::Allow) {
             let by = DecidedBy::Hook(hook.to_owned());
             ruling = Ruling { decision: PermissionDecision::Ask, by, part: None };
+        }
+        let mut fault = None;
+        if let Some(classifier) = self.classifier.as_deref().filter(|_| proposal.may_be_classified(&ruling)) {
+            let looked = match &subject {
+                Some(_) => None,
+                None => Some(Subject::of(tool, input).await),
+            };
+            let matter = Matter { subject: subject.as_ref().or(looked.as_ref()), ..matter };
+            match classifier.classify(&matter, input).await {
+                Ok(said) => ruling = ruling.classified(classifier.name(), said),
+                Err(error) => fault = Some(error),
+            }
         }
         let exact = Exact { call, tool: name, input, access };
         match ruling.decision {
@@ -142,7 +192,8 @@ impl Permissions {
                     Some(subject) => Some(subject),
                     None => tool.subject(input).await,
                 };
-                Verdict::Ask(AskRequest::new(Permit::new(exact, subject.as_ref()), subject, ruling))
+                let permit = Permit::new(exact, subject.as_ref());
+                Verdict::Ask(AskRequest::new(permit, subject, ruling).with_fault(fault))
             }
         }
     }
@@ -292,12 +343,6 @@ fn is_firm(rule: &PermissionRule) -> bool {
     }
 }
 
-/// What rules look at: the input itself where the tool names no part of it.
-async fn subject_of(tool: &dyn Tool, input: &RawJson) -> Option<Subject> {
-    let named = tool.subject(input).await;
-    Some(named.unwrap_or_else(|| Subject::Text(input.get().to_owned())))
-}
-
 impl PermissionMode {
     /// What happens to a kind of tool where no rule speaks.
     pub fn decide(self, access: Access) -> PermissionDecision {
@@ -329,8 +374,18 @@ impl Ruling {
             DecidedBy::Rule(rule) => rule.layer == Layer::Managed,
             // A hook asks anew each time.
             DecidedBy::Hook(_) => true,
-            DecidedBy::Mode(_) | DecidedBy::Tool | DecidedBy::Unknown => false,
+            DecidedBy::Mode(_) | DecidedBy::Tool | DecidedBy::Unknown | DecidedBy::Classifier { .. } => false,
         }
+    }
+
+    /// The same once a classifier has looked.
+    fn classified(self, name: &str, said: Classified) -> Self {
+        let (decision, why) = match said {
+            Classified::Ask => return self,
+            Classified::Allow => (PermissionDecision::Allow, String::new()),
+            Classified::Deny(why) => (PermissionDecision::Deny, why),
+        };
+        Self { decision, by: DecidedBy::Classifier { name: name.to_owned(), why }, part: None }
     }
 
     /// The words for the model.
@@ -338,6 +393,11 @@ impl Ruling {
         if self.by == DecidedBy::Mode(PermissionMode::Plan) {
             return format!(
                 "`{tool}` was not run: this session is in plan mode, where nothing may be changed. Read what you need and present your plan; the user will leave plan mode to have it carried out."
+            );
+        }
+        if let DecidedBy::Classifier { name, why } = &self.by {
+            return format!(
+                "`{tool}` was not run: the classifier `{name}` refuses it. {why} Do not repeat the call; reach the goal with other tools, or tell the user what you need and why."
             );
         }
         let part = self.part.as_deref().map_or_else(String::new, |part| format!(" because of `{part}`"));

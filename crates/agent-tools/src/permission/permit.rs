@@ -2,7 +2,7 @@
 
 use agent_core::{CallId, RawJson};
 
-use super::{Pattern, Ruling, Subject};
+use super::{ClassifierError, Pattern, Ruling, Subject};
 use crate::{Access, ToolError};
 
 /// Permission to run one call with one input, once (requirement T2).
@@ -40,6 +40,8 @@ pub struct AskRequest {
     ruling: Ruling,
     /// Why it is put again.
     again: Option<String>,
+    /// Why no classifier has looked.
+    fault: Option<Box<ClassifierError>>,
 }
 
 /// What is special in a pattern for paths.
@@ -114,7 +116,16 @@ impl Permit {
 
 impl AskRequest {
     pub(super) fn new(permit: Permit, subject: Option<Subject>, ruling: Ruling) -> Self {
-        Self { permit, subject, ruling, again: None }
+        Self { permit, subject, ruling, again: None, fault: None }
+    }
+
+    pub(super) fn with_fault(self, fault: Option<ClassifierError>) -> Self {
+        Self { fault: fault.map(Box::new), ..self }
+    }
+
+    /// The failure of the classifier that was to look first; to be told.
+    pub fn classifier_fault(&self) -> Option<&ClassifierError> {
+        self.fault.as_deref()
     }
 
     /// The tool.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use agent_core::Layer;
 use serde::{Deserialize, Serialize};
 
-use super::subject::wild;
+use super::subject::{Subject, wild};
 
 /// What happens to some calls, and who says so (requirement T2).
 ///
@@ -116,6 +116,17 @@ impl Pattern {
     /// Whether it is for this tool.
     pub fn names(&self, tool: &str) -> bool {
         wild(&self.tool, tool)
+    }
+
+    /// Whether it is for a call of this tool: its argument speaks of a part of the subject, or could speak of one that is only
+    /// known when it runs. Without a subject the tool alone decides.
+    pub fn speaks_of(&self, tool: &str, subject: Option<&Subject>) -> bool {
+        let argument = self.argument.as_deref();
+        let meant = || match (argument, subject) {
+            (Some(argument), Some(subject)) => subject.may_be_meant_by(argument),
+            (Some(_) | None, _) => true,
+        };
+        self.names(tool) && meant()
     }
 
     /// What it says of the input.

@@ -1,6 +1,10 @@
 //! What of an input a rule looks at, and how the argument of a rule is held against it.
 
+use agent_core::RawJson;
+
 use super::shell::{Command, Script, Through, Word, join};
+use super::spelling::Plain;
+use crate::Tool;
 
 /// The part of an input that decides: what rules look at, and what a person must see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,19 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// What rules look at in an input: what the tool names, else the text of the input.
+    pub async fn of(tool: &dyn Tool, input: &RawJson) -> Self {
+        tool.subject(input).await.unwrap_or_else(|| Self::Text(input.get().to_owned()))
+    }
+
+    /// Whether an argument speaks of any part of it, or could speak of one that is only known when it runs.
+    pub(super) fn may_be_meant_by(&self, argument: &str) -> bool {
+        let facts = Facts::of(self);
+        facts.unknown().is_some()
+            || facts.touched_by(argument).is_some()
+            || facts.may_be_touched_by(argument).is_some()
+    }
+
     /// As a person is shown it.
     pub fn shown(&self) -> &str {
         match self {
@@ -42,9 +59,16 @@ impl Subject {
 #[derive(Debug)]
 pub(super) enum Facts<'s> {
     Command(Script),
-    Path { given: String, real: Option<String> },
-    Url { url: &'s str, host: String },
-    Text(&'s str),
+    Path {
+        given: String,
+        real: Option<String>,
+    },
+    Url {
+        url: &'s str,
+        host: String,
+    },
+    /// A text, and what it says when it is JSON.
+    Text(&'s str, Option<Plain>),
 }
 
 impl<'s> Facts<'s> {
@@ -57,7 +81,7 @@ impl<'s> Facts<'s> {
             Subject::Url { url, host } => {
                 Self::Url { url, host: host.trim_end_matches('.').to_ascii_lowercase() }
             }
-            Subject::Text(text) => Self::Text(text),
+            Subject::Text(text) => Self::Text(text, Plain::of(text)),
         }
     }
 
@@ -65,11 +89,13 @@ impl<'s> Facts<'s> {
     pub(super) fn unknown(&self) -> Option<&str> {
         match self {
             Self::Command(script) => script.unknown(),
-            Self::Path { .. } | Self::Url { .. } | Self::Text(_) => None,
+            // An object that cannot be read may say anything.
+            Self::Text(text, None) => text.starts_with('{').then_some(*text),
+            Self::Path { .. } | Self::Url { .. } | Self::Text(_, Some(_)) => None,
         }
     }
 
-    /// A command that an argument would speak of, if a word that is only known when it runs came out that way.
+    /// A part of which an argument cannot be known not to speak: a command that an argument would speak of, if a word that is only known when it runs came out that way.
     pub(super) fn may_be_touched_by(&self, argument: &str) -> Option<String> {
         match self {
             Self::Command(script) => {
@@ -77,7 +103,11 @@ impl<'s> Facts<'s> {
                     |command: &&Command| spellings(&command.words).any(|words| may_fit(argument, &words));
                 script.commands.iter().find(touched).map(Command::joined)
             }
-            Self::Path { .. } | Self::Url { .. } | Self::Text(_) => None,
+            // Paths are known below the workspace, and where that lies is not known here.
+            Self::Path { .. } if argument.starts_with('/') => {
+                Some(format!("{argument} (write the rule relative to the workspace)"))
+            }
+            Self::Path { .. } | Self::Url { .. } | Self::Text(..) => None,
         }
     }
 
@@ -94,7 +124,11 @@ impl<'s> Facts<'s> {
                 both.into_iter().find(|path| path_fits(argument, path)).cloned()
             }
             Self::Url { url, host } => url_fits(argument, url, host).then(|| host.clone()),
-            Self::Text(text) => wild(argument, text).then(|| (*text).to_owned()),
+            Self::Text(text, plain) => {
+                let said = plain.iter().flat_map(|plain| std::iter::once(&plain.text).chain(&plain.strings));
+                let mut all = std::iter::once(*text).chain(said.map(String::as_str));
+                all.find(|said| wild(argument, said)).map(str::to_owned)
+            }
         }
     }
 
@@ -110,7 +144,7 @@ impl<'s> Facts<'s> {
             Self::Url { url, host } => {
                 (!any(&|argument| url_fits(argument, url, host))).then(|| (*url).to_owned())
             }
-            Self::Text(text) => (!any(&|argument| wild(argument, text))).then(|| (*text).to_owned()),
+            Self::Text(text, _) => (!any(&|argument| wild(argument, text))).then(|| (*text).to_owned()),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use PermissionDecision::{Allow, Ask, Deny};
 
+use futures_util::FutureExt;
+
 use super::*;
 
 fn matter<'a>(tool: &'a str, access: Access, subject: &'a Subject) -> Matter<'a> {
@@ -23,7 +25,7 @@ fn modes() {
     let row = |mode| {
         [Read, Session, Edit, Execute, Network].map(|access| {
             let subject = Subject::Text("x".into());
-            let permissions = Permissions { mode, rules: vec![] };
+            let permissions = Permissions { mode, ..Permissions::default() };
             permissions.rule_on(&matter("t", access, &subject), &[], None).decision.name()
         })
     };
@@ -54,13 +56,14 @@ fn what_decides_first() {
         let (session, fixed): (Vec<_>, Vec<_>) =
             rules.iter().map(rule).partition(|rule| rule.layer == Layer::Session);
         let subject = Subject::Text("x".into());
-        let permissions = Permissions { mode, rules: fixed };
+        let permissions = Permissions { mode, rules: fixed, ..Permissions::default() };
         let ruling = permissions.rule_on(&matter("t", access, &subject), &session, hook.then_some("h"));
         let by = match ruling.by {
             DecidedBy::Rule(rule) => rule.layer.name().to_owned(),
             DecidedBy::Mode(_) => "mode".to_owned(),
             DecidedBy::Tool => "tool".to_owned(),
             DecidedBy::Hook(name) => name,
+            DecidedBy::Classifier { name, .. } => name,
             DecidedBy::Unknown => "unknown".to_owned(),
         };
         assert_eq!(format!("{} by {by}", ruling.decision.name()), expect, "{rules:?} in {mode:?}");
@@ -299,8 +302,11 @@ fn what_is_refused_of_either_input_is_refused() {
     let written = Subject::Command("git push --force".into());
     let rewritten = Subject::Command("rtk git push --force".into());
     let check = |subject: &Subject, before: &Subject, expect: PermissionDecision| {
-        let permissions =
-            Permissions { mode: PermissionMode::Bypass, rules: rules(&[(Deny, "bash(git push --force*)")]) };
+        let permissions = Permissions {
+            mode: PermissionMode::Bypass,
+            rules: rules(&[(Deny, "bash(git push --force*)")]),
+            ..Permissions::default()
+        };
         let matter = Matter {
             tool: "bash",
             access: Access::Execute,
@@ -316,4 +322,139 @@ fn what_is_refused_of_either_input_is_refused() {
     check(&rewritten, &written, Deny);
     check(&written, &rewritten, Deny);
     check(&rewritten, &rewritten, Allow);
+}
+
+/// Says what it is told to say, and counts.
+#[derive(Debug)]
+struct Says(Result<Classified, ClassifierError>, std::sync::atomic::AtomicUsize);
+
+#[async_trait::async_trait]
+impl Classifier for Says {
+    fn name(&self) -> &str {
+        "judge"
+    }
+
+    async fn classify(&self, matter: &Matter<'_>, input: &RawJson) -> Result<Classified, ClassifierError> {
+        let Some(Subject::Text(text)) = matter.subject else { panic!("it is told what rules look at") };
+        assert_eq!((matter.tool, text.as_str()), ("put", input.get()));
+        self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.0.clone()
+    }
+}
+
+#[test]
+fn a_classifier_stands_only_before_a_person_who_is_asked_by_default() {
+    let put = crate::ToolConfig::new("put", "Puts.", Access::Edit, |_, _: serde_json::Value| async {
+        Ok(String::new())
+    });
+    let put = put.build().unwrap();
+    let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());
+    let all = || [Ok(Classified::Allow), Ok(Classified::Ask), Ok(Classified::Deny("Not now.".into()))];
+    let check = |mode: PermissionMode,
+                 given: &[(PermissionDecision, &str)],
+                 hook: Option<&str>,
+                 expect: [&str; 3]| {
+        let rulings = all().map(|said| {
+            let judge = Arc::new(Says(said, std::sync::atomic::AtomicUsize::new(0)));
+            let permissions = Permissions { mode, rules: rules(given), classifier: Some(judge.clone()) };
+            let proposal = Proposal { asked_by: hook, ..Proposal::new(&*put, &call, &input) };
+            let verdict = permissions.check(proposal).now_or_never().unwrap();
+            let asked = judge.1.load(std::sync::atomic::Ordering::SeqCst);
+            let decision = match verdict {
+                Verdict::Allow(_) => "allow",
+                Verdict::Ask(_) => "ask",
+                Verdict::Deny(_) => "deny",
+            };
+            format!("{decision} {asked}")
+        });
+        assert_eq!(rulings, expect, "{mode:?} {given:?} {hook:?}");
+    };
+    let judged = ["allow 1", "ask 1", "deny 1"];
+    check(PermissionMode::Default, &[], None, judged);
+    check(PermissionMode::Default, &[(Allow, "put(x)")], None, judged);
+    check(PermissionMode::Default, &[(Allow, "put")], None, ["allow 0"; 3]);
+    check(PermissionMode::Default, &[(Ask, "put")], None, ["ask 0"; 3]);
+    check(PermissionMode::Default, &[(Deny, "put")], None, ["deny 0"; 3]);
+    check(PermissionMode::Default, &[], Some("h"), ["ask 0"; 3]);
+    check(PermissionMode::AcceptEdits, &[], None, ["allow 0"; 3]);
+    check(PermissionMode::Plan, &[], None, ["deny 0"; 3]);
+    check(PermissionMode::Bypass, &[], None, ["allow 0"; 3]);
+    check(PermissionMode::Bypass, &[(Ask, "put")], None, ["ask 0"; 3]);
+}
+
+#[test]
+fn a_classifier_refuses_in_words_and_its_failure_asks() {
+    let put = crate::ToolConfig::new("put", "Puts.", Access::Edit, |_, _: serde_json::Value| async {
+        Ok(String::new())
+    });
+    let put = put.permission(Ask).build().unwrap();
+    let (call, input) = (CallId::new("c").unwrap(), RawJson::empty_object());
+    let check = |said| {
+        let judge = Arc::new(Says(said, std::sync::atomic::AtomicUsize::new(0)));
+        let permissions = Permissions { classifier: Some(judge), ..Permissions::default() };
+        permissions.check(Proposal::new(&*put, &call, &input)).now_or_never().unwrap()
+    };
+    let Verdict::Deny(words) = check(Ok(Classified::Deny("It is night.".into()))) else { panic!("refused") };
+    insta::assert_snapshot!(words, @"`put` was not run: the classifier `judge` refuses it. It is night. Do not repeat the call; reach the goal with other tools, or tell the user what you need and why.");
+    let Verdict::Ask(request) = check(Err(ClassifierError::new("judge", "no model"))) else {
+        panic!("asked")
+    };
+    insta::assert_snapshot!(request.classifier_fault().unwrap(), @"the classifier `judge` failed: no model");
+    assert_eq!(request.ruling().by, DecidedBy::Tool);
+}
+
+#[test]
+fn no_spelling_of_the_input_escapes_a_refusal() {
+    let check = |rule: &str, input: &str, expect: PermissionDecision| {
+        let subject = Subject::Text(input.to_owned());
+        let permissions =
+            Permissions { rules: rules(&[(Allow, "t"), (Deny, rule)]), ..Permissions::default() };
+        let ruling = permissions.rule_on(&matter("t", Access::Execute, &subject), &[], None);
+        assert_eq!(ruling.decision, expect, "{rule} {input}");
+    };
+    check("t(*curl*)", r#"{"run":"curl x"}"#, Deny);
+    check("t(*curl*)", r#"{"run":"\u0063url x"}"#, Deny);
+    check("t(curl *)", r#"{"run":"\u0063url x"}"#, Deny);
+    check("t(*\"run\":\"curl*)", r#"{ "\u0072un" : "curl x" }"#, Deny);
+    check("t(*curl*)", r#"{"run":"curl x","run":"ls"}"#, Deny);
+    check("t(*curl*)", r#"{"run":["a",{"b":"\u0063url"}]}"#, Deny);
+    check("t(*curl*)", &format!(r#"{{"run":{}"\u0063url"{}}}"#, "[".repeat(300), "]".repeat(300)), Ask);
+    check("t(*curl*)", r#"{"run":"ls"}"#, Allow);
+    check("t(*curl*)", "ls", Allow);
+}
+
+#[test]
+fn a_rule_for_an_absolute_path_is_not_passed_over() {
+    let check = |decision, given: &str, expect: &str| {
+        let subject = Subject::Path { given: given.into(), real: Some("secrets/a".into()) };
+        let all = rules(&[(Allow, "t"), (decision, "t(/srv/secrets/**)")]);
+        let permissions = Permissions { rules: all, ..Permissions::default() };
+        let ruling = permissions.rule_on(&matter("t", Access::Read, &subject), &[], None);
+        let part = ruling.part.map_or_else(String::new, |part| format!(": {part}"));
+        assert_eq!(format!("{}{part}", ruling.decision.name()), expect, "{decision:?} {given}");
+    };
+    check(Deny, "/srv/secrets/a", "deny: /srv/secrets/a");
+    check(Deny, "secrets/a", "ask: /srv/secrets/** (write the rule relative to the workspace)");
+    check(Ask, "secrets/a", "ask: /srv/secrets/** (write the rule relative to the workspace)");
+}
+
+#[test]
+fn a_pattern_speaks_of_parts() {
+    let check = |pattern: &str, subject: Option<Subject>, expect: bool| {
+        let pattern: Pattern = pattern.parse().unwrap();
+        assert_eq!(pattern.speaks_of("bash", subject.as_ref()), expect, "{pattern} {subject:?}");
+    };
+    let text = |text: &str| Some(Subject::Text(text.to_owned()));
+    check("bash", None, true);
+    check("grep", None, false);
+    check("bash(a*)", None, true);
+    check("bash(a*)", text("ab"), true);
+    check("bash(a*)", text("b"), false);
+    check("grep(a*)", text("ab"), false);
+    if cfg!(feature = "shell") {
+        let command = |text: &str| Some(Subject::Command(text.to_owned()));
+        check("bash(git:*)", command("ls && /usr/bin/git push"), true);
+        check("bash(git:*)", command("ls"), false);
+        check("bash(git:*)", command("$x push"), true);
+    }
 }

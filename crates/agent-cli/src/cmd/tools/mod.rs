@@ -51,6 +51,8 @@ struct Traits {
     deadline_ms: Option<u128>,
     cap: Cap,
     summarise: bool,
+    /// How its outputs are shown to people.
+    render: &'static str,
 }
 
 #[derive(Serialize)]
@@ -87,7 +89,7 @@ pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
     }
     writeln!(out, "{}\n\n{}\n", card.name(), plain(card.description()))?;
     writeln!(out, "input schema: {}\n", card.input_schema())?;
-    let Traits { access, default, idempotent, parallel, deadline_ms, cap, summarise } = traits;
+    let Traits { access, default, idempotent, parallel, deadline_ms, cap, summarise, render } = traits;
     writeln!(out, "access: {access}")?;
     writeln!(out, "in the default mode: {default}")?;
     writeln!(out, "runs: {}", if parallel { "beside other calls" } else { "alone" })?;
@@ -101,6 +103,7 @@ pub(crate) fn show(args: &ToolsShowArgs) -> Result<ExitCode, CliError> {
         "long outputs: {}",
         if summarise { "shortened by a model" } else { "cut, and kept whole" }
     )?;
+    writeln!(out, "shown as: {render}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -151,6 +154,7 @@ impl Traits {
             deadline_ms: traits.deadline.map(|deadline| deadline.as_millis()),
             cap: Cap { lines: cap.lines, bytes: cap.bytes, line_chars: cap.line_chars },
             summarise: traits.summarise,
+            render: traits.render.name(),
         }
     }
 }

@@ -5,8 +5,9 @@ use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdi
 
 use super::hold::{self, Replied};
 use super::hooks::{self, Hooked};
-use super::{Admitted, Cleared, Done, Said, Site};
+use super::{Admitted, Cleared, Done, Said, Site, classify};
 use crate::drive::call::inactive;
+use crate::unless::unless_cancelled;
 
 /// What the check said of a call.
 pub(super) enum Checked {
@@ -38,35 +39,43 @@ pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
     }
     let admitted = Admitted { call: call.clone(), tool, input, said: Said::default() };
     if site.config.tool_hooks.is_empty() {
-        return Some(judge(site, admitted).await);
+        return judge(site, admitted).await;
     }
     match Box::pin(hooks::before(site, admitted)).await {
-        Hooked::Goes(admitted) => Some(judge(site, admitted).await),
+        Hooked::Goes(admitted) => judge(site, admitted).await,
         Hooked::Ends(done) => Some(Checked::Answered(done)),
         Hooked::Stopped => None,
     }
 }
 
 /// Looks at an input that is not the model's own, then for permission; a person is only asked about what can run.
-async fn judge(site: &Site<'_>, admitted: Admitted) -> Checked {
+/// `None` when the run was stopped while a classifier looked.
+async fn judge(site: &Site<'_>, mut admitted: Admitted) -> Option<Checked> {
     if admitted.written().is_some()
         && let Err(misfit) = admitted.tool.validate(&admitted.input)
     {
-        return Checked::Answered(misplaced(admitted, &misfit));
+        return Some(Checked::Answered(misplaced(admitted, &misfit)));
     }
-    match decide(site, &admitted).await {
+    let verdict = match site.permissions.classifier {
+        None => decide(site, &admitted).await,
+        Some(_) => unless_cancelled(site.cancel, decide(site, &admitted)).await?,
+    };
+    Some(match verdict {
         Verdict::Allow(permit) => Checked::Cleared(Cleared { admitted, permit }),
         Verdict::Deny(words) => {
             Checked::Answered(admitted.answered(ActionOutcome::Denied, ToolOutput::denied(words)))
         }
-        Verdict::Ask(_) => match admitted.tool.validate(&admitted.input) {
-            Ok(()) => Checked::Ask(admitted),
+        Verdict::Ask(request) => match admitted.tool.validate(&admitted.input) {
+            Ok(()) => {
+                classify::tell(&mut admitted.said, &request);
+                Checked::Ask(admitted)
+            }
             Err(misfit) => {
                 let output = ToolOutput::error(misfit.to_string());
                 Checked::Answered(admitted.answered(ActionOutcome::Failed, output))
             }
         },
-    }
+    })
 }
 
 /// The permission check, with what was allowed in this session.
@@ -78,9 +87,10 @@ pub(super) async fn decide(site: &Site<'_>, admitted: &Admitted) -> Verdict {
         remembered: &remembered,
         allowed_by: said.allowed_by.as_deref(),
         asked_by: said.asked_by.as_deref(),
+        is_classified: said.is_classified,
         ..Proposal::new(&**tool, &call.id, input)
     };
-    site.config.permissions.check(proposal).await
+    site.permissions.check(proposal).await
 }
 
 fn remembered(site: &Site<'_>) -> Vec<PermissionRule> {

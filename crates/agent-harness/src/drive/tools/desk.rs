@@ -77,8 +77,8 @@ impl Desk<'_> {
     /// others run, and the last one with what begins next, or with the commit of the step.
     pub(super) async fn run_batch(&mut self, batch: &[ToolCall]) -> Result<Batch, HarnessError> {
         let site = self.site;
-        if !site.config.tool_hooks.is_empty() {
-            // A hook may take long: the answer that was paid for is safe before.
+        if !site.config.tool_hooks.is_empty() || site.permissions.classifier.is_some() {
+            // A hook or a classifier may take long: the answer that was paid for is safe before.
             self.flush().await?;
         }
         let was_blocked = self.is_blocked;
@@ -100,7 +100,8 @@ impl Desk<'_> {
                 self.records.push(JournalRecord::Started(admitted.call.id.clone()));
             }
             running.push(async move {
-                match execute(site.cx(&admitted.call), site.cancel, admitted, permit).await {
+                let cx = site.cx(&admitted.call, &*admitted.tool);
+                match execute(cx, site.cancel, admitted, permit).await {
                     Ran::Done(done) => finish(site, done).await.map(Ended::Finished),
                     Ran::Waits(waiting) => Ok(Ended::Waits(waiting)),
                 }

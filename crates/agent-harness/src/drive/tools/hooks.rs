@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 
 use agent_core::{ActionOutcome, Diagnostic, RawJson, ToolOutput};
-use agent_tools::{After, Before, HookCx, HookDecision, HookError, ToolHook};
+use agent_tools::{After, Before, HookCx, HookDecision, HookError, Subject, ToolHook};
 use futures_util::FutureExt;
 
 use super::execute::{GRACE, words_of_panic};
@@ -30,12 +30,21 @@ enum Looked {
 /// Shows the call to each hook that looks at its tool. One that blocks it ends it; so does one that fails, because what
 /// it was to prevent is not known.
 pub(super) async fn before(site: &Site<'_>, mut admitted: Admitted) -> Hooked {
+    // Of the input that would run: looked up anew when a hook changed it.
+    let mut looked_up: Option<(RawJson, Subject)> = None;
     for hook in &site.config.tool_hooks {
         if !hook.looks_at(&admitted.call.name) {
             continue;
         }
-        let Admitted { call, input, .. } = &admitted;
-        let cx = HookCx { session: &site.session, call: &call.id, tool: &call.name };
+        let Admitted { call, tool, input, .. } = &admitted;
+        if looked_up.as_ref().is_none_or(|(of, _)| of != input) {
+            let Some(subject) = unless_cancelled(site.cancel, Subject::of(&**tool, input)).await else {
+                return Hooked::Stopped;
+            };
+            looked_up = Some((input.clone(), subject));
+        }
+        let subject = looked_up.as_ref().map(|(_, subject)| subject);
+        let cx = HookCx { session: &site.session, call: &call.id, tool: &call.name, subject };
         let looked = unless_cancelled(site.cancel, guarded(&**hook, hook.before(&cx, input))).await;
         match looked {
             None => return Hooked::Stopped,
@@ -92,11 +101,16 @@ fn failed_closed(mut admitted: Admitted, error: &HookError) -> Done {
 pub(super) async fn behind(site: &Site<'_>, done: &mut Done, output: &ToolOutput) -> Option<ToolOutput> {
     let mut replaced = None;
     let input = done.input.clone().unwrap_or_else(|| as_text(done.call.input.as_str()));
+    let mut looked_up: Option<Subject> = None;
     for hook in &site.config.tool_hooks {
         if !hook.looks_at(&done.call.name) {
             continue;
         }
-        let cx = HookCx { session: &site.session, call: &done.call.id, tool: &done.call.name };
+        if let Some(tool) = site.config.tools.get(&done.call.name).filter(|_| looked_up.is_none()) {
+            looked_up = Some(Subject::of(&**tool, &input).await);
+        }
+        let subject = looked_up.as_ref();
+        let cx = HookCx { session: &site.session, call: &done.call.id, tool: &done.call.name, subject };
         let now = replaced.as_ref().unwrap_or(output);
         let looking = match done.outcome {
             ActionOutcome::Completed => hook.after(&cx, &input, now),

@@ -3,6 +3,7 @@
 mod admit;
 mod approve;
 mod beside;
+mod classify;
 mod desk;
 mod execute;
 mod finish;
@@ -12,6 +13,7 @@ mod refused;
 mod shorten;
 mod summarise;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use agent_core::{
     ActionOutcome, CallId, Cancel, Context, Diagnostic, EntryId, HeldRequest, PendingStep, RawJson,
     SessionId, Text, ToolCall, ToolOutput, ToolResult, Usage, Wait,
 };
-use agent_tools::{Blobs, Permit, SlotsHandle, Tool, ToolCx, batches};
+use agent_tools::{Blobs, Permissions, Permit, SlotsHandle, Tool, ToolCx, ToolState, batches};
 
 use crate::HarnessError;
 use crate::breaker::Breaker;
@@ -53,6 +55,8 @@ pub(super) struct Worked {
 /// What every call of a step is run with.
 struct Site<'a> {
     config: &'a HarnessConfig,
+    /// Those of the configuration; what its classifier takes too long for is a person's.
+    permissions: Cow<'a, Permissions>,
     cancel: &'a Cancel,
     lost: &'a BTreeSet<CallId>,
     active: Option<&'a BTreeSet<String>>,
@@ -82,6 +86,8 @@ struct Said {
     allowed_by: Option<String>,
     /// The hook that wants a person to decide.
     asked_by: Option<String>,
+    /// Whether a classifier had its turn.
+    is_classified: bool,
     /// Words of hooks for the model.
     context: Vec<Text>,
     /// What the program and its user are told.
@@ -128,6 +134,7 @@ pub(super) async fn run(
     let calls: Vec<ToolCall> = work.pending.unanswered().cloned().collect();
     let site = Site {
         config,
+        permissions: classify::in_time(&config.permissions),
         cancel,
         lost: work.lost,
         active: work.active,
@@ -150,12 +157,13 @@ pub(super) async fn run(
 
 impl Site<'_> {
     /// The surroundings of a call.
-    fn cx(&self, call: &ToolCall) -> ToolCx {
+    fn cx(&self, call: &ToolCall, tool: &dyn Tool) -> ToolCx {
         ToolCx {
             session: self.session.clone(),
             call: call.id.clone(),
             cancel: self.cancel.child(),
             slots: self.slots.clone(),
+            state: ToolState::new(tool.state_key(), self.slots.clone()),
             blobs: self.blobs.clone(),
             context: self.context.clone(),
         }
