@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{CardError, RawJson, ToolCard, ToolOutput};
+use agent_core::{CardError, RawJson, SessionId, ToolCard, ToolOutput};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -23,6 +23,7 @@ type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
 type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
 type Looking = Pin<Box<dyn Future<Output = Option<Subject>> + Send>>;
 type Compact = dyn Fn(&RawJson, &ToolOutput) -> Option<String> + Send + Sync;
+type Closed = dyn Fn(&SessionId) + Send + Sync;
 type Look = dyn Fn(&RawJson) -> Looking + Send + Sync;
 
 /// A tool with input type `I` and output type `O` (requirement T1).
@@ -36,6 +37,7 @@ pub struct ToolConfig<I, O> {
     execute: Box<Execute<I, O>>,
     subject: Option<Box<Look>>,
     compact: Option<Box<Compact>>,
+    closed: Option<Box<Closed>>,
 }
 
 /// What a running function is given besides its input.
@@ -101,6 +103,7 @@ where
             execute: Box::new(move |call, input| Box::pin(execute(call, input))),
             subject: None,
             compact: None,
+            closed: None,
         }
     }
 
@@ -166,6 +169,13 @@ where
         self
     }
 
+    /// Ends what it left running for a session; see [`Tool::session_closed`].
+    #[must_use]
+    pub fn session_closed(mut self, closed: impl Fn(&SessionId) + Send + Sync + 'static) -> Self {
+        self.closed = Some(Box::new(closed));
+        self
+    }
+
     /// Lets the agent's cheap model shorten long outputs; see [`ToolTraits::summarise`].
     #[must_use]
     pub fn summarise(mut self) -> Self {
@@ -183,10 +193,10 @@ where
     /// The erased tool.
     pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
         let schema = input_schema::<I>(&self.name)?;
-        let Self { name, description, traits, execute, subject, compact } = self;
+        let Self { name, description, traits, execute, subject, compact, closed } = self;
         let takes = takes(&schema).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
         let card = ToolCard::new(name, description, &schema)?;
-        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, types: PhantomData }))
+        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, closed, types: PhantomData }))
     }
 }
 
@@ -197,6 +207,7 @@ struct Typed<I, O> {
     execute: Box<Execute<I, O>>,
     subject: Option<Box<Look>>,
     compact: Option<Box<Compact>>,
+    closed: Option<Box<Closed>>,
     types: PhantomData<fn(I) -> O>,
 }
 
@@ -233,6 +244,12 @@ where
         permit.covers(self.card.name(), input)?;
         let typed = self.parse(input)?;
         (self.execute)(Call { cx: cx.clone(), permit }, typed).await?.into_output()
+    }
+
+    fn session_closed(&self, session: &SessionId) {
+        if let Some(closed) = &self.closed {
+            closed(session);
+        }
     }
 }
 

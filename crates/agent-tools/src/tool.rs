@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use agent_core::{RawJson, ToolCard, ToolOutput};
+use agent_core::{RawJson, SessionId, ToolCard, ToolOutput};
 use async_trait::async_trait;
 
 use crate::{OutputCap, PermissionDecision, Permit, Subject, ToolCx, ToolError};
@@ -45,6 +45,11 @@ pub trait Tool: Debug + Send + Sync {
     ///
     /// Contract: returns soon after `cx.cancel` is cancelled, and leaves nothing running behind.
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError>;
+
+    /// The session is closed in this program: what it left running between calls ends now (requirement T8). Called when
+    /// the last handle on a session that was opened is dropped, so it must not block; a tool that stands before another
+    /// hands it on.
+    fn session_closed(&self, _session: &SessionId) {}
 }
 
 /// What the driver must know of a tool.

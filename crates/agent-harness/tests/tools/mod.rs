@@ -2,6 +2,7 @@
 
 mod approval;
 mod batch;
+mod cases;
 mod hooks;
 mod paths;
 mod refused;
