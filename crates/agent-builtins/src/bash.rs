@@ -11,14 +11,16 @@ use crate::sandbox::{Captured, CommandOutput, ExitReason, JobCommand, Sandbox, S
 use crate::visible::visible;
 
 /// Runs a command in the workspace; whatever ends it, nothing of it runs on (requirements T4, T8). One that is asked to run
-/// in the background goes on until [`crate::bash_kill`] or the end of the sandbox.
+/// in the background goes on until [`crate::bash_kill`], or until its session or the sandbox is closed.
 pub fn bash(sandbox: Arc<dyn Sandbox>) -> Arc<dyn Tool> {
+    let jobs = Arc::clone(&sandbox);
     let run = move |call: Call, input: Input| {
         let sandbox = Arc::clone(&sandbox);
         async move { run(&*sandbox, &call, input).await }
     };
     let config = ToolConfig::new("bash", DESCRIPTION.trim_end(), Access::Execute, run);
-    built(config.render(Render::Terminal).subject(|input| Subject::Command(input.command)))
+    let config = config.render(Render::Terminal).session_closed(move |session| jobs.drop_jobs(session));
+    built(config.subject(|input| Subject::Command(input.command)))
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -8,6 +8,7 @@
 )]
 
 mod bash;
+mod cases;
 mod command_hook;
 mod complete;
 mod descriptions;
@@ -20,6 +21,7 @@ mod ignores;
 mod isolated;
 mod jobs;
 mod memory;
+mod properties;
 mod read_file;
 mod sandbox;
 mod skills;

@@ -206,7 +206,7 @@ enum Kept {
 }
 
 /// The processes of this machine that bear this word in their environment.
-fn bearing(word: &str) -> Vec<String> {
+pub(crate) fn bearing(word: &str) -> Vec<String> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let bears =
         |folder: &Path| read(&folder.join("environ")).windows(word.len()).any(|part| part == word.as_bytes());
@@ -335,7 +335,7 @@ async fn flooded(read: impl AsyncFn(Option<u64>) -> JobOutput) {
 }
 
 /// The most memory this process ever had, in KiB.
-fn most_memory() -> u64 {
+pub(crate) fn most_memory() -> u64 {
     let status = String::from_utf8(read(Path::new("/proc/self/status"))).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()

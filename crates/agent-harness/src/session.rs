@@ -18,7 +18,8 @@ use crate::{Compaction, ExplainedRequest, HarnessError, RequestError};
 
 /// A conversation by name. Cloning shares it; one message is at work at a time.
 ///
-/// The first message opens the session and takes its lease, which is kept until the last clone is dropped.
+/// The first message opens the session and takes its lease, which is kept until the last clone is dropped. Then its tools
+/// are told that it is closed, and what they left running for it ends ([`agent_tools::Tool::session_closed`]).
 #[derive(Clone, Debug)]
 pub struct Session {
     config: Arc<HarnessConfig>,
@@ -29,18 +30,38 @@ pub struct Session {
     gauge: Gauge,
 }
 
-#[derive(Default)]
-struct Slot(Option<Box<Live>>);
+/// Where the session waits between two messages. Dropped with the last clone and the last run.
+struct Slot {
+    /// Before the session: its lease is not given back while something runs on.
+    closing: Closing,
+    live: Option<Box<Live>>,
+}
+
+/// Tells the tools that the session is closed, once it was open.
+struct Closing {
+    config: Arc<HarnessConfig>,
+    id: SessionId,
+    was_open: bool,
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        for tool in self.config.tools.iter().filter(|_| self.was_open) {
+            tool.session_closed(&self.id);
+        }
+    }
+}
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "loaded" } else { "not loaded" })
+        f.write_str(if self.live.is_some() { "loaded" } else { "not loaded" })
     }
 }
 
 impl Session {
     pub(crate) fn new(config: Arc<HarnessConfig>, id: SessionId) -> Self {
-        Self { config, id, live: Arc::default(), gauge: Gauge::default() }
+        let closing = Closing { config: config.clone(), id: id.clone(), was_open: false };
+        Self { config, id, live: Arc::new(Mutex::new(Slot { closing, live: None })), gauge: Gauge::default() }
     }
 
     /// The session's name.
@@ -104,7 +125,7 @@ impl Session {
         let Ok(mut slot) = self.live.clone().try_lock_owned() else {
             return Err(HarnessError::AtWork(self.id.clone()));
         };
-        if slot.0.is_none() && self.config.store.load(&self.id).await?.is_none() {
+        if slot.live.is_none() && self.config.store.load(&self.id).await?.is_none() {
             return Err(HarnessError::NothingToCompact(self.id.clone()));
         }
         let loaded = self.loaded(&mut slot).await?;
@@ -114,14 +135,14 @@ impl Session {
         // Nobody watches: the events are stored, and what was done comes back.
         let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), Told::unwatched());
         let (compaction, live) = Drive::compact_by_hand(self.config.clone(), loaded, out).await?;
-        slot.0 = Some(live);
+        slot.live = Some(live);
         Ok(compaction)
     }
 
     /// How full the context is (requirement P6): used tokens, thresholds, level and percent. While a message is at work,
     /// as of its last request.
     pub async fn context(&self) -> Result<ContextState, HarnessError> {
-        let is_stored = self.live.try_lock().is_ok_and(|slot| slot.0.is_none());
+        let is_stored = self.live.try_lock().is_ok_and(|slot| slot.live.is_none());
         match self.gauge.read().filter(|_| !is_stored) {
             Some(state) => Ok(state),
             None => gauge::stored(&self.config, &self.id).await,
@@ -130,13 +151,14 @@ impl Session {
 
     /// The session as it is in memory, or from the store.
     async fn loaded(&self, slot: &mut Slot) -> Result<Loaded, HarnessError> {
-        let mut loaded = match slot.0.take() {
+        let mut loaded = match slot.live.take() {
             Some(live) => {
                 Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: false }
             }
             // Once in the life of a session: what it takes is not reserved in every send.
             None => Box::pin(Live::open(&self.config, &self.id)).await?,
         };
+        slot.closing.was_open = true;
         loaded.live.gauge = self.gauge.clone();
         Ok(loaded)
     }
@@ -147,7 +169,7 @@ impl Session {
         };
         let loaded = self.loaded(&mut slot).await?;
         if let Some(refused) = self.refuses(&incoming, &loaded) {
-            slot.0 = loaded.open.is_none().then_some(loaded.live);
+            slot.live = loaded.open.is_none().then_some(loaded.live);
             return Err(refused);
         }
         let cancel = Cancel::new();
@@ -180,6 +202,6 @@ async fn work(mut slot: OwnedMutexGuard<Slot>, mut drive: Drive) -> Result<TurnE
     );
     let end = drive.run().instrument(span).await?;
     // Only a session whose last write succeeded is kept; any other one is loaded anew.
-    slot.0 = drive.into_live();
+    slot.live = drive.into_live();
     Ok(end)
 }

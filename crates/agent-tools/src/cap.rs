@@ -138,6 +138,8 @@ fn nth_line_start_from_end(text: &str, n: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SMALL: OutputCap = OutputCap { lines: 6, bytes: 60, line_chars: 20 };
@@ -180,15 +182,68 @@ mod tests {
         assert!(capped.cut_bytes > 0);
     }
 
+    /// Any text: pieces that are easily cut in two, among any characters at all.
+    fn text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => "[a-zé ]{0,12}",
+            2 => proptest::sample::select(vec![
+                "\n", "\r\n", "\r", "e\u{301}\u{302}", "👩\u{200d}👩\u{200d}👧", "🏳\u{fe0f}\u{200d}🌈", "\u{202e}", "\0",
+                "\u{2028}", "\u{feff}", "[… 3 bytes left out …]",
+            ]).prop_map(str::to_owned),
+            1 => any::<String>(),
+        ];
+        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    fn cap() -> impl Strategy<Value = OutputCap> {
+        let small = (0usize..12, 0usize..90, 0usize..40);
+        small.prop_map(|(lines, bytes, line_chars)| OutputCap { lines, bytes, line_chars })
+    }
+
     proptest::proptest! {
         #[test]
-        fn any_text_any_cap(text in "[a-zé🌍\n ]{0,300}", lines in 3usize..12, bytes in 12usize..90, line_chars in 1usize..40) {
-            let cap = OutputCap { lines, bytes, line_chars };
-            let capped = cap.apply(&text, "");
-            proptest::prop_assert!(capped.text.len() <= bytes + 120, "bounded: {}", capped.text.len());
-            if capped.cut_bytes == 0 {
-                proptest::prop_assert_eq!(capped.text, text);
+        fn any_text_any_cap(text in text(), cap in cap()) {
+            let Capped { text: shown, cut_bytes } = cap.apply(&text, "");
+            prop_assert!(shown.len() <= cap.bytes + 20 * cap.lines + 120, "bounded: {}", shown.len());
+            prop_assert_eq!(cut_bytes == 0, cap.fits(&text), "it says whether it cut");
+            if cut_bytes == 0 {
+                prop_assert_eq!(shown, text);
             }
+        }
+
+        /// Without long lines what is left is a head and a tail, and what is missing is between them.
+        #[test]
+        fn head_and_tail_are_of_the_text(text in text(), cap in cap()) {
+            let cap = OutputCap { line_chars: usize::MAX, ..cap };
+            let Capped { text: shown, cut_bytes } = cap.apply(&text, "");
+            if cut_bytes > 0 {
+                let mark = format!("[… {cut_bytes} bytes left out …]\n");
+                let fits = shown.match_indices(&mark).any(|(at, _)| {
+                    let (head, tail) = (&shown[..at], &shown[at + mark.len()..]);
+                    let begins = |head: &str| text.starts_with(head)
+                        && head.len() + cut_bytes + tail.len() == text.len();
+                    text.ends_with(tail) && (begins(head) || head.strip_suffix('\n').is_some_and(begins))
+                });
+                prop_assert!(fits, "{:?}", shown);
+            }
+        }
+
+        /// With long lines alone, each is the beginning of what it was.
+        #[test]
+        fn long_lines_are_cut_at_their_ends(text in text(), line_chars in 0usize..40) {
+            let cap = OutputCap { lines: usize::MAX, bytes: usize::MAX, line_chars };
+            let (clipped, cut) = cap.clip_lines(&text);
+            prop_assert_eq!(clipped.split('\n').count(), text.split('\n').count());
+            let mut left = 0;
+            for (now, before) in clipped.split('\n').zip(text.split('\n')) {
+                if now != before {
+                    let head = now.strip_suffix(" [… line cut]").unwrap_or("not cut");
+                    prop_assert!(before.starts_with(head), "{:?} of {:?}", now, before);
+                    prop_assert_eq!(head.chars().count(), line_chars);
+                    left += before.len() - head.len();
+                }
+            }
+            prop_assert_eq!(left, cut);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{CardError, RawJson, ToolCard, ToolOutput, Wait};
+use agent_core::{CardError, RawJson, SessionId, ToolCard, ToolOutput, Wait};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,14 +16,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Render, Subject, Tool, ToolCx, ToolEnd,
-    ToolError, ToolTraits,
+    Access, Concurrency, IntoTool, OutputCap, PermissionDecision, Permit, Render, Subject, Tool, ToolCx,
+    ToolEnd, ToolError, ToolTraits,
 };
 
 type Running<O> = Pin<Box<dyn Future<Output = Result<O, ToolError>> + Send>>;
 type Execute<I, O> = dyn Fn(Call, I) -> Running<O> + Send + Sync;
 type Looking = Pin<Box<dyn Future<Output = Option<Subject>> + Send>>;
 type Compact = dyn Fn(&RawJson, &ToolOutput) -> Option<String> + Send + Sync;
+type Closed = dyn Fn(&SessionId) + Send + Sync;
 type Look = dyn Fn(&RawJson) -> Looking + Send + Sync;
 
 /// A tool with input type `I` and output type `O` (requirement T1).
@@ -38,6 +39,7 @@ pub struct ToolConfig<I, O> {
     subject: Option<Box<Look>>,
     compact: Option<Box<Compact>>,
     state_key: Option<String>,
+    closed: Option<Box<Closed>>,
 }
 
 /// What a running function is given besides its input.
@@ -135,6 +137,7 @@ where
             subject: None,
             compact: None,
             state_key: None,
+            closed: None,
         }
     }
 
@@ -212,6 +215,13 @@ where
         self
     }
 
+    /// Ends what it left running for a session; see [`Tool::session_closed`].
+    #[must_use]
+    pub fn session_closed(mut self, closed: impl Fn(&SessionId) + Send + Sync + 'static) -> Self {
+        self.closed = Some(Box::new(closed));
+        self
+    }
+
     /// Lets the agent's cheap model shorten long outputs; see [`ToolTraits::summarise`].
     #[must_use]
     pub fn summarise(mut self) -> Self {
@@ -236,10 +246,11 @@ where
     /// The erased tool.
     pub fn build(self) -> Result<Arc<dyn Tool>, CardError> {
         let schema = input_schema::<I>(&self.name)?;
-        let Self { name, description, traits, execute, subject, compact, state_key } = self;
+        let Self { name, description, traits, execute, subject, compact, state_key, closed } = self;
         let takes = takes(&schema).map_err(|cause| CardError::Json { tool: name.clone(), cause })?;
         let card = ToolCard::new(name, description, &schema)?;
-        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, state_key, types: PhantomData }))
+        let types = PhantomData;
+        Ok(Arc::new(Typed { card, takes, traits, execute, subject, compact, state_key, closed, types }))
     }
 }
 
@@ -251,6 +262,7 @@ struct Typed<I, O> {
     subject: Option<Box<Look>>,
     compact: Option<Box<Compact>>,
     state_key: Option<String>,
+    closed: Option<Box<Closed>>,
     types: PhantomData<fn(I) -> O>,
 }
 
@@ -294,6 +306,12 @@ where
         permit.covers(self.card.name(), input)?;
         let typed = self.parse(input)?;
         (self.execute)(Call { cx: cx.clone(), permit }, typed).await?.into_end()
+    }
+
+    fn session_closed(&self, session: &SessionId) {
+        if let Some(closed) = &self.closed {
+            closed(session);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use agent_core::{RawJson, ToolCard, ToolOutput, Wait};
+use agent_core::{RawJson, SessionId, ToolCard, ToolOutput, Wait};
 use async_trait::async_trait;
 
 use crate::{OutputCap, PermissionDecision, Permit, Subject, ToolCx, ToolError};
@@ -53,6 +53,11 @@ pub trait Tool: Debug + Send + Sync {
     ///
     /// Contract: returns soon after `cx.cancel` is cancelled, and leaves nothing running behind.
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError>;
+
+    /// The session is closed in this program: what it left running between calls ends now (requirement T8). Called when
+    /// the last handle on a session that was opened is dropped, so it must not block; a tool that stands before another
+    /// hands it on.
+    fn session_closed(&self, _session: &SessionId) {}
 }
 
 /// How a run of a tool ended.
@@ -133,6 +138,13 @@ pub enum Concurrency {
     Parallel,
     /// Alone, in call order.
     Serial,
+}
+
+impl ToolEnd {
+    /// The output, unless it waits.
+    pub fn output(&self) -> Option<&ToolOutput> {
+        if let Self::Output(output) = self { Some(output) } else { None }
+    }
 }
 
 impl From<ToolOutput> for ToolEnd {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::{CardError, RawJson, ToolCard, ToolOutput};
+use agent_core::{CardError, RawJson, SessionId, ToolCard, ToolOutput};
 use async_trait::async_trait;
 
-use crate::{IntoTool, Permit, Subject, Tool, ToolCx, ToolError, ToolTraits};
+use crate::{IntoTool, Permit, Subject, Tool, ToolCx, ToolEnd, ToolError, ToolTraits};
 
 type BeforeRun = dyn Fn(&ToolCx, &RawJson) -> Result<(), ToolError> + Send + Sync;
 type AfterRun = dyn Fn(&ToolCx, ToolOutput) -> Result<ToolOutput, ToolError> + Send + Sync;
@@ -127,6 +127,10 @@ impl Tool for Around {
         self.parts.inner.state_key()
     }
 
+    fn session_closed(&self, session: &SessionId) {
+        self.parts.inner.session_closed(session);
+    }
+
     async fn subject(&self, input: &RawJson) -> Option<Subject> {
         self.parts.inner.subject(input).await
     }
@@ -144,7 +148,9 @@ impl Tool for Around {
             before(cx, input)?;
         }
         match (self.parts.inner.run(cx, permit, input).await?, &self.parts.after) {
-            (ToolEnd::Output(output), Some(after)) if !output.is_error() => after(cx, output).map(ToolEnd::Output),
+            (ToolEnd::Output(output), Some(after)) if !output.is_error() => {
+                after(cx, output).map(ToolEnd::Output)
+            }
             (end, _) => Ok(end),
         }
     }
@@ -195,7 +201,10 @@ mod tests {
             let checked = bypass.check(Proposal::new(&*tool, &call, &input)).now_or_never();
             let Some(Verdict::Allow(permit)) = checked else { panic!("allowed") };
             let ran = tool.run(&cx, permit, &input).now_or_never().unwrap();
-            assert_eq!(ran.map_or_else(|error| error.to_string(), |output| output.plain()), expect);
+            assert_eq!(
+                ran.map_or_else(|error| error.to_string(), |output| output.output().unwrap().plain()),
+                expect
+            );
         };
         check(r#"{"what":"a"}"#, "<a>");
         check(r#"{"what":"no"}"#, "Not that.");

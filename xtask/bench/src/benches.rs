@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::bench::Fault;
 use crate::figures::{Figures, Section, Table};
 use crate::options::{Ask, Options};
-use crate::{builds, machine, page, peers, prepare, sessions, sse, step, store};
+use crate::{builds, machine, page, peers, prepare, sessions, sse, step, store, tools};
 
 /// One part of the page.
 pub(crate) struct Bench {
@@ -33,10 +33,11 @@ pub(crate) struct Found {
 
 /// In the order of the page.
 #[rustfmt::skip]
-pub(crate) const BENCHES: [Bench; 7] = [
+pub(crate) const BENCHES: [Bench; 8] = [
     Bench { name: "step", in_all: true, has_quick: true, heading: step::HEADING, about: step::ABOUT, measure: step::measure },
     Bench { name: "sessions", in_all: true, has_quick: false, heading: sessions::HEADING, about: sessions::ABOUT, measure: sessions::measure },
     Bench { name: "prepare", in_all: true, has_quick: true, heading: prepare::HEADING, about: prepare::ABOUT, measure: prepare::measure },
+    Bench { name: "tools", in_all: true, has_quick: true, heading: tools::HEADING, about: tools::ABOUT, measure: tools::measure },
     Bench { name: "store", in_all: true, has_quick: false, heading: store::HEADING, about: store::ABOUT, measure: store::measure },
     Bench { name: "sse", in_all: true, has_quick: false, heading: sse::HEADING, about: sse::ABOUT, measure: sse::measure },
     Bench { name: "builds", in_all: false, has_quick: false, heading: builds::HEADING, about: builds::ABOUT, measure: builds::measure },

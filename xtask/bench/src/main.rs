@@ -2,7 +2,8 @@
 //!
 //! `cargo xtask bench` runs this program in release. It starts itself again for each part of a measurement: once as
 //! the model's server (`mock`), and for each client and length of a run as that client (`client FORM …`), so that
-//! neither counts what the other does. Preparing needs no server (`prepare KIND MESSAGES STEPS`).
+//! neither counts what the other does. Preparing needs no server (`prepare KIND MESSAGES STEPS`), nor do
+//! tool calls (`tools TOOL bare|whole STEPS CALLS`).
 
 #![expect(
     clippy::disallowed_methods,
@@ -31,6 +32,7 @@ mod sessions;
 mod sse;
 mod step;
 mod store;
+mod tools;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["mock"] => mock::run(),
         ["client", form, rest @ ..] => forms::run(form, rest),
         ["prepare", kind, messages, steps] => prepare::run([kind, messages, steps]),
+        ["tools", subject, way, steps, calls] => tools::run([subject, way, steps, calls]),
         _ => Options::parse(&words).and_then(|options| benches::run(&options, &mut std::io::stdout())),
     };
     match result {

@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn command_lines() {
-        check("", "step,sessions,prepare,store,sse check=false quick=false writes=true");
-        check("all", "step,sessions,prepare,store,sse check=false quick=false writes=true");
+        check("", "step,sessions,prepare,tools,store,sse check=false quick=false writes=true");
+        check("all", "step,sessions,prepare,tools,store,sse check=false quick=false writes=true");
         check("step", "step check=false quick=false writes=true");
         check("sse store", "sse,store check=false");
-        check("--check --quick", "step,prepare check=true quick=true writes=false");
+        check("--check --quick", "step,prepare,tools check=true quick=true writes=false");
         check("step --check", "step check=true quick=false writes=false");
         check("page", " check=false quick=false writes=true");
         check("builds", "builds check=false");

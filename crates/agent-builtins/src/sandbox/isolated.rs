@@ -125,4 +125,8 @@ impl Sandbox for IsolatedSandbox {
     async fn end_jobs(&self, session: &SessionId) {
         self.0.end_jobs(session).await;
     }
+
+    fn drop_jobs(&self, session: &SessionId) {
+        self.0.drop_jobs(session);
+    }
 }

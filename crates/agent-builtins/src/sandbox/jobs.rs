@@ -100,6 +100,11 @@ impl Jobs {
         self.lock().retain(|job| job.session != *session || job.runs());
     }
 
+    /// Forgets all jobs of a session: with its task each loses what it runs as soon as the runtime comes to it.
+    pub(super) fn drop_all(&self, session: &SessionId) {
+        self.lock().retain(|job| job.session != *session);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Job>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -148,6 +148,10 @@ impl Sandbox for LocalSandbox {
     async fn end_jobs(&self, session: &SessionId) {
         self.jobs.end_all(session).await;
     }
+
+    fn drop_jobs(&self, session: &SessionId) {
+        self.jobs.drop_all(session);
+    }
 }
 
 fn within(timeout: Duration) -> Result<(), SandboxError> {

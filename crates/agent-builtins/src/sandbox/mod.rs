@@ -75,7 +75,7 @@ pub trait Sandbox: Debug + Send + Sync {
     /// Starts a shell command that runs on behind the call, and returns the id of the job. It ends with the sandbox at the
     /// latest. Needs `Access::Execute`.
     ///
-    /// Whoever has no background jobs leaves this and the next three as they are.
+    /// Whoever has no background jobs leaves this and the next four as they are.
     async fn start_job(&self, _permit: &Permit, _command: JobCommand) -> Result<String, SandboxError> {
         Err(SandboxError::NoJobs)
     }
@@ -105,6 +105,9 @@ pub trait Sandbox: Debug + Send + Sync {
 
     /// Ends all jobs of a session that is over. No call of a model, so that it needs no permit.
     async fn end_jobs(&self, _session: &SessionId) {}
+
+    /// The same at once and without a grace, for a session whose last handle is dropped: nobody can wait there.
+    fn drop_jobs(&self, _session: &SessionId) {}
 }
 
 /// A file that was read.

@@ -2,6 +2,7 @@
 
 mod approval;
 mod batch;
+mod cases;
 mod classify;
 mod hooks;
 mod paths;

@@ -1,5 +1,7 @@
 //! Small parts that the cases are made of.
 
+use std::collections::BTreeMap;
+
 use agent_core::{
     AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, HeldRequest,
     InputRequest, JournalRecord, PendingStep, RawJson, Reads, Reply, RequestId, Response, Rewrite, SessionId,

@@ -58,7 +58,7 @@ fn run(tool: impl IntoTool, input: &str) -> String {
     let Some(Verdict::Allow(permit)) = checked else { panic!("allowed") };
     let cx = ToolCx::for_test("s", "c").unwrap();
     match tool.run(&cx, permit, &input).now_or_never().unwrap() {
-        Ok(output) => output.plain(),
+        Ok(end) => end.output().unwrap().plain(),
         Err(error) => error.to_string(),
     }
 }
