@@ -32,6 +32,7 @@ mod bash_output;
 mod blocking;
 mod command_hook;
 mod complete;
+mod deferred;
 mod edit_file;
 mod gaps;
 mod glob;
@@ -44,6 +45,7 @@ mod stamp;
 mod text;
 mod todo;
 mod visible;
+mod web_search;
 mod write_file;
 
 use std::sync::Arc;
@@ -58,6 +60,7 @@ pub use bash_kill::bash_kill;
 pub use bash_output::bash_output;
 pub use command_hook::CommandHook;
 pub use complete::complete;
+pub use deferred::deferred;
 pub use edit_file::edit_file;
 pub use glob::glob;
 pub use grep::grep;
@@ -68,6 +71,7 @@ pub use sandbox::{
     ShellCommand, Skip, Walk, Walked, WalkedFile, allowed_env,
 };
 pub use todo::todo;
+pub use web_search::web_search;
 pub use write_file::write_file;
 
 /// All built-in tools, always in this order (requirement A4).

@@ -27,6 +27,7 @@ mod config;
 mod cx;
 mod error;
 mod hook;
+mod hosted;
 mod permission;
 mod plan;
 mod registry;
@@ -41,11 +42,12 @@ pub use hook::{
     After, AnswerFault, Before, HookCx, HookDecision, HookError, HookEvent, HookMessage, HookSpec, ToolHook,
     before_tool, read_answer,
 };
+pub use hosted::HostedTool;
 pub use permission::{
     AskRequest, DecidedBy, Matter, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule,
     Permissions, Permit, Proposal, Ruling, Subject, Verdict,
 };
-pub use plan::{Preflight, batches, preflight};
+pub use plan::{Preflight, batches, preflight, resolve};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use settings::{SettingsError, ToolSettings};
-pub use tool::{Access, Concurrency, Tool, ToolTraits};
+pub use tool::{Access, Concurrency, StandsFor, Tool, ToolTraits};

@@ -35,6 +35,15 @@ pub trait Tool: Debug + Send + Sync {
         Ok(())
     }
 
+    /// The call that a call of this tool stands for, where other tools are called through it: what is checked, allowed, run
+    /// and counted is that call. `None` for every other tool.
+    ///
+    /// # Errors
+    /// When the input names no call; the words answer the model.
+    fn stands_for(&self, _input: &RawJson) -> Result<Option<StandsFor>, ToolError> {
+        Ok(None)
+    }
+
     /// What of an output is worth keeping, as a text that takes its place before it first enters the history
     /// (requirement T6); `None` keeps it as it is. The whole output goes to the blob store first.
     fn compact(&self, _input: &RawJson, _output: &ToolOutput) -> Option<String> {
@@ -45,6 +54,16 @@ pub trait Tool: Debug + Send + Sync {
     ///
     /// Contract: returns soon after `cx.cancel` is cancelled, and leaves nothing running behind.
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolOutput, ToolError>;
+}
+
+/// A call inside a call; see [`Tool::stands_for`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by tools")]
+pub struct StandsFor {
+    /// The tool that is called.
+    pub tool: String,
+    /// Its input, byte for byte as the model wrote it.
+    pub input: RawJson,
 }
 
 /// What the driver must know of a tool.

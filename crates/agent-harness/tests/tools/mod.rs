@@ -2,7 +2,9 @@
 
 mod approval;
 mod batch;
+mod deferred;
 mod hooks;
+mod hosted;
 mod paths;
 mod refused;
 mod shorten;

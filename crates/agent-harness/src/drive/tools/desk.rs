@@ -17,7 +17,7 @@ use crate::outbox::Outbox;
 
 /// Where the answers of a step are collected, journaled and told.
 pub(super) struct Desk<'a> {
-    site: &'a Site<'a>,
+    pub(super) site: &'a Site<'a>,
     pub(super) pending: &'a PendingStep,
     pub(super) turn_from: EntryId,
     /// The calls that had no result when the step was taken up.
