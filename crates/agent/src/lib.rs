@@ -107,7 +107,8 @@ pub mod prepare {
 #[cfg(feature = "builtins")]
 pub mod builtins {
     pub use agent_builtins::{
-        all, bash, bash_kill, bash_output, complete, edit_file, glob, grep, read_file, todo, write_file,
+        all, bash, bash_kill, bash_output, complete, deferred, edit_file, glob, grep, read_file, todo,
+        web_search, write_file,
     };
 }
 
