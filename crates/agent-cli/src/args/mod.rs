@@ -129,6 +129,9 @@ pub(crate) struct AgentArgs {
     /// Where commands run
     #[arg(long, value_enum, default_value_t = SandboxArg::Local)]
     pub(crate) sandbox: SandboxArg,
+    /// Let the model's provider search the web, where it offers that
+    #[arg(long)]
+    pub(crate) web_search: bool,
     /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,
