@@ -142,16 +142,13 @@ mod tests {
         let cards =
             vec![card("alpha_one", &large), card("alpha_two", &large), card("beta", "Does other things.")];
         let searched = Searched { index: Index::of(&cards), cards };
-        let names = |query: &str, limit: Option<u32>| match searched
-            .found(&Input { query: query.into(), limit })
-            .unwrap()
-        {
-            ToolOutput::Content(parts) => parts
-                .into_iter()
-                .map(|part| if let ContentPart::Tool(found) = part { found.name } else { String::new() })
-                .collect::<Vec<_>>()
-                .join(" "),
-            other => other.plain(),
+        let names = |query: &str, limit: Option<u32>| {
+            let output = searched.found(&Input { query: query.into(), limit }).unwrap();
+            let ToolOutput::Content(parts) = output else { return output.plain() };
+            let name = |part: &ContentPart| {
+                if let ContentPart::Tool(found) = part { found.name.clone() } else { String::new() }
+            };
+            parts.iter().map(name).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(names("alpha", None), "alpha_one", "the second one would be too much");
         assert_eq!(names("beta alpha", Some(0)), "beta");
