@@ -36,6 +36,7 @@ mod bash_output;
 mod blocking;
 mod command_hook;
 mod complete;
+mod deferred;
 mod edit_file;
 mod gaps;
 mod glob;
@@ -51,6 +52,7 @@ mod todo;
 mod visible;
 #[cfg(feature = "web")]
 mod web_fetch;
+mod web_search;
 mod write_file;
 
 use std::sync::Arc;
@@ -67,6 +69,7 @@ pub use bash_kill::bash_kill;
 pub use bash_output::bash_output;
 pub use command_hook::CommandHook;
 pub use complete::complete;
+pub use deferred::deferred;
 pub use edit_file::edit_file;
 pub use glob::glob;
 pub use grep::grep;
@@ -84,6 +87,7 @@ pub use todo::todo;
 pub use web_fetch::{
     AllowedHost, AllowedHostError, Lookup, PrivateAddresses, SystemLookup, WebFetchConfig, web_fetch,
 };
+pub use web_search::web_search;
 pub use write_file::write_file;
 
 /// All built-in tools, always in this order (requirement A4).

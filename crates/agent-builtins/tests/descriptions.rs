@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_builtins::{LocalSandbox, agent, all, ask_question};
+use agent_builtins::{LocalSandbox, agent, all, ask_question, deferred};
 use agent_core::RawJson;
 use agent_tools::{Access, Concurrency, Tool};
 use serde_json::Value;
@@ -18,6 +18,8 @@ fn every_tool() -> Vec<Arc<dyn Tool>> {
     tools.extend([ask_question(), agent(&[])]);
     #[cfg(feature = "web")]
     tools.push(agent_builtins::web_fetch(agent_builtins::WebFetchConfig::default()));
+    let late = deferred([agent_builtins::todo()]);
+    tools.extend(late.into_iter().filter(|tool| !tool.card().is_deferred()));
     tools
 }
 

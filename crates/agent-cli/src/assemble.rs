@@ -11,7 +11,7 @@ use agent::{
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
-use agent_core::COMPLETE_TOOL;
+use agent_core::{COMPLETE_TOOL, LanguageModel};
 
 use crate::args::{AgentArgs, AskMode, ReachArgs};
 use crate::ask::TerminalAsker;
@@ -69,6 +69,7 @@ fn assembled(
     let Settings { workspace, permissions, hooks, keeper, .. } = settings;
     let skills = skills::find(&args.cwd, &args.skills, args.bare)?;
     tell::skipped(&skills)?;
+    tell::web_search(args.web_search, &model.profile().provider)?;
     let base = Base {
         model,
         workspace: &args.cwd,
@@ -80,6 +81,7 @@ fn assembled(
     };
     let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
     let builder = builder(base)?.retry(retry).clock(LocalClock).tell_date();
+    let builder = if args.web_search { builder.web_search() } else { builder };
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => {
             let layers = std::iter::once(Layer::Session).chain(keeper.layers()).collect();

@@ -12,6 +12,16 @@ pub(crate) fn note(words: &str) -> io::Result<()> {
     writeln!(io::stderr(), "note: {}", plain(words).replace('\n', "↵"))
 }
 
+/// That a search which is wanted is not to be had.
+pub(crate) fn web_search(is_wanted: bool, provider: &str) -> io::Result<()> {
+    if !is_wanted || agent::builtins::web_search(provider).is_some() {
+        return Ok(());
+    }
+    note(&format!(
+        "{provider} offers no search of the web, so the agent has none; go on without, or choose another model"
+    ))
+}
+
 /// What of a workspace's own settings does not hold.
 pub(crate) fn withheld(settings: &Settings) -> io::Result<()> {
     settings.withheld().map_or(Ok(()), |words| note(&words))

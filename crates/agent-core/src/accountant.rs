@@ -91,10 +91,10 @@ impl Accountant {
         Self { counter, entries: Vec::new(), fixed: 0, base: Base::Estimated(0, None), since: 0, words: 0 }
     }
 
-    /// What lies before the conversation: system text and tools.
+    /// What lies before the conversation: system text and tools. A deferred one counts where it is found.
     pub fn set_fixed(&mut self, system: &[SystemBlock], tools: &[ToolCard]) {
         let blocks = system.iter().map(|block| self.counter.text(block.text()));
-        let cards = tools.iter().map(|card| {
+        let cards = tools.iter().filter(|card| !card.is_deferred()).map(|card| {
             let texts = [card.name(), card.description(), card.input_schema().get()];
             texts.into_iter().map(|text| self.counter.text(text)).sum::<u64>()
         });
@@ -273,6 +273,8 @@ impl Accountant {
         let removed = |notice: Option<String>| notice.map(|notice| self.counter.text(&notice));
         let part = |part: &ContentPart| match part {
             ContentPart::Text(text) => words(text.as_str()),
+            // What a reference expands to is about what the words say.
+            ContentPart::Tool(found) => words(found.words.as_str()),
             ContentPart::File(file) => {
                 removed(clipped_file(file, clip)).unwrap_or_else(|| self.counter.file(file))
             }

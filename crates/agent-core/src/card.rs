@@ -27,6 +27,18 @@ pub struct ToolCard {
     data: Option<ProviderData>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     hosted: bool,
+    #[serde(default, skip_serializing_if = "Loading::is_listed")]
+    loading: Loading,
+}
+
+/// How a tool comes before the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Loading {
+    #[default]
+    Listed,
+    Deferred,
+    Dispatcher,
 }
 
 /// The written form of a card; reading it checks the invariants.
@@ -41,6 +53,8 @@ struct Fields {
     data: Option<ProviderData>,
     #[serde(default)]
     hosted: bool,
+    #[serde(default)]
+    loading: Loading,
 }
 
 /// Whether and which tool the model must call.
@@ -116,6 +130,7 @@ impl TryFrom<Fields> for ToolCard {
     type Error = CardError;
     fn try_from(fields: Fields) -> Result<Self, CardError> {
         let card = Self::new(fields.name, fields.description, &fields.input_schema)?;
+        let card = Self { loading: fields.loading, ..card };
         match fields.data {
             Some(data) => Ok(Self { hosted: fields.hosted, ..card.with_data(data)? }),
             None => Ok(card),
@@ -140,7 +155,14 @@ impl ToolCard {
         }
         let description: String = description.into();
         let (name, description) = (name.into(), description.into());
-        Ok(Self { name, description, input_schema: canonical, data: None, hosted: false })
+        Ok(Self {
+            name,
+            description,
+            input_schema: canonical,
+            data: None,
+            hosted: false,
+            loading: Loading::Listed,
+        })
     }
 
     /// A tool that a provider runs itself, such as its web search: `data` is its whole entry in the list of tools.
@@ -163,6 +185,23 @@ impl ToolCard {
             return Err(CardError::Data { tool: self.name.as_ref().to_owned() });
         }
         Ok(Self { data: Some(data), ..self })
+    }
+
+    /// A card of which the model is told when a search finds it ([`crate::FoundTool`]), and not before: it is no part of the
+    /// prompt's prefix (requirement A4).
+    ///
+    /// A provider that loads tools later is sent it with that mark ([`crate::ModelProfile::deferred_tools`]); others are
+    /// not sent it, and it is called through the [dispatcher](Self::dispatcher). It stays in the session's list.
+    #[must_use]
+    pub fn deferred(self) -> Self {
+        Self { loading: Loading::Deferred, ..self }
+    }
+
+    /// The card of the tool through which deferred tools are called where the provider cannot load them later; it is left
+    /// out where it can.
+    #[must_use]
+    pub fn dispatcher(self) -> Self {
+        Self { loading: Loading::Dispatcher, ..self }
     }
 
     /// The name the model calls.
@@ -188,5 +227,45 @@ impl ToolCard {
     /// Whether the provider named in [`Self::data`] runs it.
     pub fn is_hosted(&self) -> bool {
         self.hosted
+    }
+
+    /// Whether the model is told of it only when a search finds it.
+    pub fn is_deferred(&self) -> bool {
+        self.loading == Loading::Deferred
+    }
+
+    /// Whether deferred tools are called through it.
+    pub fn is_dispatcher(&self) -> bool {
+        self.loading == Loading::Dispatcher
+    }
+}
+
+impl Loading {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+    fn is_listed(&self) -> bool {
+        *self == Self::Listed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_is_written_as_ever_unless_it_is_deferred() {
+        let look = || ToolCard::new("look", "Looks.", &RawJson::empty_object()).unwrap();
+        let check = |card: ToolCard, expect: &str| {
+            let text = serde_json::to_string(&card).unwrap();
+            assert_eq!(text, expect);
+            assert_eq!(serde_json::from_str::<ToolCard>(&text).unwrap(), card);
+        };
+        check(look(), r#"{"name":"look","description":"Looks.","input_schema":{}}"#);
+        let deferred = r#"{"name":"look","description":"Looks.","input_schema":{},"loading":"deferred"}"#;
+        check(look().deferred(), deferred);
+        let data = ProviderData { provider: "p".into(), json: RawJson::empty_object() };
+        let with_data = r#"{"name":"look","description":"Looks.","input_schema":{},"data":{"provider":"p","json":{}},"loading":"dispatcher"}"#;
+        check(look().dispatcher().with_data(data).unwrap(), with_data);
+        assert!(look().deferred().is_deferred() && !look().deferred().is_dispatcher());
+        assert!(look().dispatcher().is_dispatcher() && !look().is_deferred());
     }
 }

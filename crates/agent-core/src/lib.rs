@@ -70,7 +70,7 @@ pub use json::RawJson;
 pub use layer::Layer;
 pub use mark::{Mark, MarkPoint, Ttl};
 pub use message::{
-    AssistantPart, AssistantText, ContentPart, EmptyMessage, FilePart, FileSource, ProviderData,
+    AssistantPart, AssistantText, ContentPart, EmptyMessage, FilePart, FileSource, FoundTool, ProviderData,
     ProviderPart, Reasoning, Seal, ToolCall, ToolInput, ToolOutput, ToolResult, UserMessage, UserPart,
 };
 pub use model::{

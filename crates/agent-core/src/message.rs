@@ -167,8 +167,21 @@ pub enum ContentPart {
     Text(Text),
     /// An image or document.
     File(FilePart),
-    /// Anything else one provider takes: a search result, a reference to a tool. Kept and sent as it is.
+    /// Anything else one provider takes, such as a search result. Kept and sent as it is.
     Provider(ProviderPart),
+    /// A deferred tool that a search found: a reference that the provider expands where it loads tools later
+    /// ([`crate::ModelProfile::deferred_tools`]), and words everywhere else.
+    Tool(FoundTool),
+}
+
+/// A deferred tool that a search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a message part, matched and built by codecs and tools")]
+pub struct FoundTool {
+    /// Its real name (not its wire name).
+    pub name: String,
+    /// Its signature and description, for a model whose provider does not expand references.
+    pub words: Text,
 }
 
 /// An image or a document.
@@ -376,6 +389,7 @@ impl ToolOutput {
                     ContentPart::Text(text) => text.as_str().to_owned(),
                     ContentPart::File(file) => format!("[{}]", file.media_type),
                     ContentPart::Provider(part) => format!("[{}]", part.kind),
+                    ContentPart::Tool(found) => found.words.as_str().to_owned(),
                 });
                 words.collect::<Vec<_>>().join("\n").into()
             }
@@ -459,6 +473,10 @@ mod tests {
             ToolOutput::error("no"),
             ToolOutput::denied("never"),
             ToolOutput::Content(vec![ContentPart::Text(Text::new("t").unwrap()), ContentPart::File(image)]),
+            ToolOutput::Content(vec![ContentPart::Tool(FoundTool {
+                name: "look".into(),
+                words: Text::new("look {}").unwrap(),
+            })]),
         ] {
             let result = ToolResult { call: CallId::new("c").unwrap(), output };
             let text = serde_json::to_string(&result).unwrap();

@@ -43,6 +43,10 @@ pub struct ModelProfile {
     /// that is no edit of the prefix ([`crate::NoteKind::TurnScoped`]).
     #[serde(default)]
     pub turn_scoped_system: bool,
+    /// Whether tools of the list can be loaded later: marked so they are no part of the prefix, and a reference to one in a
+    /// result shows it to the model ([`crate::ToolCard::deferred`]).
+    #[serde(default)]
+    pub deferred_tools: bool,
     /// Whether it sees images.
     pub vision: bool,
     /// Settings that a request with them is refused for; they are left out, with a diagnostic.
@@ -154,6 +158,7 @@ impl ModelProfile {
             forced_while_thinking: true,
             mid_conversation_system: false,
             turn_scoped_system: false,
+            deferred_tools: false,
             vision: false,
             refuses: BTreeSet::new(),
             prices: None,

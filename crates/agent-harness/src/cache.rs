@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::config::HarnessConfig;
 use crate::drive::has_compacted;
 use crate::front::Front;
+use crate::listed::sent;
 use agent_cache::{Aspect, Opening, Planner, RuleBook, Sent, loss};
 use agent_core::{
     Body, CacheProfile, Diagnostic, Entry, EventBody, History, Mark, ModelProfile, RequestSettings,
@@ -60,7 +61,8 @@ struct Left {
 impl PromptCache {
     /// Of a session that asked nothing yet.
     pub(crate) fn new(config: &HarnessConfig, meta: &SessionMeta) -> Self {
-        let base = Front::of(&*config.model, &meta.system, &meta.tools, meta.static_blocks);
+        let tools = sent(meta, config.model.profile());
+        let base = Front::of(&*config.model, &meta.system, &tools, meta.static_blocks);
         let profile = config.model.profile();
         let rules = RuleBook::builtin().rules(&profile.provider, &profile.model);
         Self {

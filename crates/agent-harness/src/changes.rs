@@ -19,10 +19,13 @@ pub(crate) fn changes(config: &HarnessConfig, meta: &mut SessionMeta) -> Vec<Dia
     changes.extend(system_changes(config, meta));
     let now = config.tools.cards();
     // Names are unique in both, and calls are matched by name: another order is no change.
-    let same = |old: &ToolCard| {
-        now.iter().any(|new| old.name() == new.name() && old.input_schema() == new.input_schema())
+    let is_of =
+        |old: &ToolCard, new: &ToolCard| old.name() == new.name() && old.input_schema() == new.input_schema();
+    // Most stand where they stood, and there may be thousands.
+    let same = |(at, old): (usize, &ToolCard)| {
+        now.get(at).is_some_and(|new| is_of(old, new)) || now.iter().any(|new| is_of(old, new))
     };
-    if meta.tools.len() != now.len() || !meta.tools.iter().all(same) {
+    if meta.tools.len() != now.len() || !meta.tools.iter().enumerate().all(same) {
         meta.tools = now.to_vec();
         let why = "the agent has other tools than when the session began; the new list is sent, and the prompt cache begins anew";
         changes.push(Diagnostic { what: "tools".into(), why: why.into() });

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::HarnessError;
 use crate::config::HarnessConfig;
+use crate::listed::{sent, sent_of};
 
 /// Where the driver writes how full the context is. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +48,7 @@ impl Gauge {
 /// rest.
 pub(crate) fn counted(config: &HarnessConfig, meta: &SessionMeta, history: &History) -> Accountant {
     let mut accountant = Accountant::new(config.counter.clone());
-    accountant.set_fixed(&meta.system, &meta.tools);
+    accountant.set_fixed(&meta.system, &sent(meta, config.model.profile()));
     accountant.resume(history, size);
     accountant
 }
@@ -63,7 +64,7 @@ pub(crate) async fn stored(config: &HarnessConfig, id: &SessionId) -> Result<Con
         None => {
             let mut accountant = Accountant::new(config.counter.clone());
             let system = config.whole_prompt(id).await?.assemble().system();
-            accountant.set_fixed(&system, config.tools.cards());
+            accountant.set_fixed(&system, &sent_of(config.tools.cards(), config.model.profile()));
             accountant
         }
     };

@@ -42,6 +42,7 @@ mod explain;
 mod front;
 mod gauge;
 mod hooks;
+mod listed;
 mod live;
 mod outbox;
 mod quiet;

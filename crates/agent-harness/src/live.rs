@@ -20,11 +20,14 @@ use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
 use crate::encoders::Encoders;
 use crate::gauge::{Gauge, counted};
+use crate::listed::Listed;
 use crate::outbox::Outbox;
 
 /// Everything of one session that a driver changes. Dropping it gives the lease back.
 pub(crate) struct Live {
     pub(crate) meta: SessionMeta,
+    /// Its tools as providers are sent them.
+    pub(crate) tools: Listed,
     pub(crate) history: History,
     pub(crate) slots: SlotsHandle,
     /// What calls of the step at work wait for.
@@ -162,6 +165,7 @@ impl Live {
             level: Level::Calm,
             gauge: Gauge::default(),
             shortening: Arc::default(),
+            tools: Listed::of(meta.tools.clone()),
             meta,
             history: History::new(),
             slots: SlotsHandle::default(),

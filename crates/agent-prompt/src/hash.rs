@@ -22,7 +22,8 @@ pub fn system_hash(system: &[SystemBlock]) -> String {
 /// tools, in their order. It changes with the order, as the bytes sent do.
 ///
 /// Written rule: for each tool its name, description, schema, `hosted` or nothing, and provider and JSON of its data,
-/// each followed by a byte `FF`; after each tool a byte `FE`.
+/// each followed by a byte `FF`, and for a tool that is deferred or through which such are called also `deferred` or
+/// `dispatcher` and a byte `FF`; after each tool a byte `FE`.
 pub fn tools_hash(tools: &[ToolCard]) -> String {
     let mut hasher = Sha256::new();
     for tool in tools {
@@ -57,7 +58,19 @@ fn feed_tool(hasher: &mut Sha256, tool: &ToolCard) {
         hasher.update(field);
         hasher.update(FIELD);
     }
+    if let Some(word) = loading(tool) {
+        hasher.update(word);
+        hasher.update(FIELD);
+    }
     hasher.update(RECORD);
+}
+
+fn loading(tool: &ToolCard) -> Option<&'static str> {
+    match (tool.is_deferred(), tool.is_dispatcher()) {
+        (true, _) => Some("deferred"),
+        (false, true) => Some("dispatcher"),
+        (false, false) => None,
+    }
 }
 
 fn digits(hasher: Sha256) -> String {
@@ -101,6 +114,8 @@ mod tests {
             vec![card("read", "Reads.", r#"{"type":"object"}"#)],
             vec![read.clone(), card("grep", "", "{}")],
             vec![card("grep", "", "{}"), read.clone()],
+            vec![read.clone().deferred()],
+            vec![read.clone().dispatcher()],
             vec![],
         ];
         let mut hashes: Vec<_> = others.iter().map(|tools| tools_hash(tools)).collect();

@@ -30,6 +30,7 @@ mod error;
 #[cfg(feature = "macros")]
 mod function;
 mod hook;
+mod hosted;
 mod permission;
 mod plan;
 mod registry;
@@ -47,16 +48,17 @@ pub use hook::{
     After, AnswerFault, Before, HookCx, HookDecision, HookError, HookEvent, HookMessage, HookSpec, ToolHook,
     before_tool, read_answer,
 };
+pub use hosted::HostedTool;
 pub use permission::{
     AskRequest, Classified, Classifier, ClassifierError, DecidedBy, Matter, Pattern, PatternError,
     PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, Subject,
     Verdict,
 };
-pub use plan::{Preflight, batches, preflight};
+pub use plan::{Preflight, batches, preflight, resolve};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
 pub use settings::{SettingsError, ToolSettings};
 pub use state::ToolState;
-pub use tool::{Access, Concurrency, Render, Tool, ToolEnd, ToolTraits};
+pub use tool::{Access, Concurrency, Render, StandsFor, Tool, ToolEnd, ToolTraits};
 pub use wrapped::Wrapped;
 
 /// Makes a tool of an async function (requirement T1). What it leaves is a function without arguments that gives the

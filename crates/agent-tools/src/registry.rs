@@ -1,5 +1,6 @@
 //! The tools of an agent, frozen in one order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{CardError, ToolCard};
@@ -18,6 +19,8 @@ pub struct ToolSet {
 #[must_use = "a builder does nothing until it is frozen"]
 pub struct ToolSetBuilder {
     tools: Vec<Arc<dyn Tool>>,
+    /// Their names: there may be thousands of tools.
+    names: BTreeSet<String>,
     /// The first mistake; later ones may only follow from it.
     mistake: Option<ToolSetError>,
 }
@@ -100,7 +103,7 @@ impl ToolSetBuilder {
     /// Appends a tool.
     pub fn with(mut self, tool: impl IntoTool) -> Self {
         match tool.into_tool() {
-            Ok(tool) if self.position(tool.card().name()).is_some() => {
+            Ok(tool) if !self.names.insert(tool.card().name().to_owned()) => {
                 self.mistake(ToolSetError::Duplicate(tool.card().name().to_owned()));
             }
             Ok(tool) => self.tools.push(tool),
@@ -159,7 +162,10 @@ impl ToolSetBuilder {
     /// Takes a tool out; a misspelt name is an error, not a no-op.
     pub fn without(mut self, name: &str) -> Self {
         match self.position(name) {
-            Some(at) => drop(self.tools.remove(at)),
+            Some(at) => {
+                self.names.remove(name);
+                drop(self.tools.remove(at));
+            }
             None => self.unknown(name, "taken out"),
         }
         self

@@ -43,6 +43,15 @@ pub trait Tool: Debug + Send + Sync {
         Ok(())
     }
 
+    /// The call that a call of this tool stands for, where other tools are called through it: what is checked, allowed, run
+    /// and counted is that call. `None` for every other tool.
+    ///
+    /// # Errors
+    /// When the input names no call; the words answer the model.
+    fn stands_for(&self, _input: &RawJson) -> Result<Option<StandsFor>, ToolError> {
+        Ok(None)
+    }
+
     /// What of an output is worth keeping, as a text that takes its place before it first enters the history
     /// (requirement T6); `None` keeps it as it is. The whole output goes to the blob store first.
     fn compact(&self, _input: &RawJson, _output: &ToolOutput) -> Option<String> {
@@ -70,6 +79,16 @@ pub enum ToolEnd {
     /// (requirement L7). The reply to a question, to an action and to the tool of a client is the output; after an
     /// approval or a sign-in the call runs again.
     Waits(Wait),
+}
+
+/// A call inside a call; see [`Tool::stands_for`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by tools")]
+pub struct StandsFor {
+    /// The tool that is called.
+    pub tool: String,
+    /// Its input, byte for byte as the model wrote it.
+    pub input: RawJson,
 }
 
 /// What the driver must know of a tool.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent_core::{CardError, RawJson, SessionId, ToolCard, ToolOutput};
 use async_trait::async_trait;
 
-use crate::{IntoTool, Permit, Subject, Tool, ToolCx, ToolEnd, ToolError, ToolTraits};
+use crate::{IntoTool, Permit, StandsFor, Subject, Tool, ToolCx, ToolEnd, ToolError, ToolTraits};
 
 type BeforeRun = dyn Fn(&ToolCx, &RawJson) -> Result<(), ToolError> + Send + Sync;
 type AfterRun = dyn Fn(&ToolCx, ToolOutput) -> Result<ToolOutput, ToolError> + Send + Sync;
@@ -40,7 +40,7 @@ type AfterRun = dyn Fn(&ToolCx, ToolOutput) -> Result<ToolOutput, ToolError> + S
 /// ```
 pub struct Wrapped {
     inner: Arc<dyn Tool>,
-    description: Option<String>,
+    card: ToolCard,
     traits: ToolTraits,
     before: Option<Box<BeforeRun>>,
     after: Option<Box<AfterRun>>,
@@ -49,14 +49,21 @@ pub struct Wrapped {
 impl Wrapped {
     /// The tool as it is.
     pub fn new(inner: Arc<dyn Tool>) -> Self {
-        let traits = inner.traits().clone();
-        Self { inner, description: None, traits, before: None, after: None }
+        let (card, traits) = (inner.card().clone(), inner.traits().clone());
+        Self { inner, card, traits, before: None, after: None }
     }
 
     /// Other words for the model.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
-        Self { description: Some(description.into()), ..self }
+        let description: String = description.into();
+        Self { card: self.card.with_description(description.as_str()), ..self }
+    }
+
+    /// The tool is no part of the prompt: the model is told of it when it searches.
+    #[must_use]
+    pub fn deferred(self) -> Self {
+        Self { card: self.card.deferred(), ..self }
     }
 
     /// Other operational facts. An access that is milder than what the tool does makes its effects fail: they are held
@@ -89,12 +96,7 @@ impl Wrapped {
 
 impl IntoTool for Wrapped {
     fn into_tool(self) -> Result<Arc<dyn Tool>, CardError> {
-        let card = self.inner.card().clone();
-        let card = match &self.description {
-            Some(description) => card.with_description(description.as_str()),
-            None => card,
-        };
-        Ok(Arc::new(Around { card, parts: self }))
+        Ok(Arc::new(self))
     }
 }
 
@@ -107,47 +109,45 @@ impl fmt::Debug for Wrapped {
     }
 }
 
-#[derive(Debug)]
-struct Around {
-    card: ToolCard,
-    parts: Wrapped,
-}
-
 #[async_trait]
-impl Tool for Around {
+impl Tool for Wrapped {
     fn card(&self) -> &ToolCard {
         &self.card
     }
 
     fn traits(&self) -> &ToolTraits {
-        &self.parts.traits
+        &self.traits
     }
 
     fn state_key(&self) -> Cow<'_, str> {
-        self.parts.inner.state_key()
+        self.inner.state_key()
     }
 
     fn session_closed(&self, session: &SessionId) {
-        self.parts.inner.session_closed(session);
+        self.inner.session_closed(session);
     }
 
     async fn subject(&self, input: &RawJson) -> Option<Subject> {
-        self.parts.inner.subject(input).await
+        self.inner.subject(input).await
     }
 
     fn validate(&self, input: &RawJson) -> Result<(), ToolError> {
-        self.parts.inner.validate(input)
+        self.inner.validate(input)
+    }
+
+    fn stands_for(&self, input: &RawJson) -> Result<Option<StandsFor>, ToolError> {
+        self.inner.stands_for(input)
     }
 
     fn compact(&self, input: &RawJson, output: &ToolOutput) -> Option<String> {
-        self.parts.inner.compact(input, output)
+        self.inner.compact(input, output)
     }
 
     async fn run(&self, cx: &ToolCx, permit: Permit, input: &RawJson) -> Result<ToolEnd, ToolError> {
-        if let Some(before) = &self.parts.before {
+        if let Some(before) = &self.before {
             before(cx, input)?;
         }
-        match (self.parts.inner.run(cx, permit, input).await?, &self.parts.after) {
+        match (self.inner.run(cx, permit, input).await?, &self.after) {
             (ToolEnd::Output(output), Some(after)) if !output.is_error() => {
                 after(cx, output).map(ToolEnd::Output)
             }

@@ -92,6 +92,27 @@ struct Parts {
     ask: Option<AskPolicy>,
     counter: Option<Arc<dyn TokenCounter>>,
     after_compaction: Vec<Arc<dyn PostCompact>>,
+    #[cfg(feature = "builtins")]
+    searches_web: bool,
+}
+
+impl Parts {
+    /// The tools, with the search of the model's provider behind them where it is wanted and there is one.
+    #[cfg(feature = "builtins")]
+    fn tools(&mut self, model: &dyn LanguageModel) -> ToolSet {
+        let tools = self.tools.take().unwrap_or_default();
+        let search = agent_builtins::web_search(&model.profile().provider).filter(|_| self.searches_web);
+        let Some(search) = search.filter(|search| tools.get(search.card().name()).is_none()) else {
+            return tools;
+        };
+        // No name is there twice, so this fails for no set.
+        ToolSet::builder().extend(tools.iter().cloned()).with(search).freeze().unwrap_or(tools)
+    }
+
+    #[cfg(not(feature = "builtins"))]
+    fn tools(&mut self, _: &dyn LanguageModel) -> ToolSet {
+        self.tools.take().unwrap_or_default()
+    }
 }
 
 impl Agent {
@@ -211,6 +232,26 @@ impl<M> AgentBuilder<M> {
     /// The tools; none when not given.
     pub fn tools(mut self, tools: ToolSet) -> Self {
         self.parts.tools = Some(tools);
+        self
+    }
+
+    /// Lets the model's provider search the web, where it offers that: its own search stands behind the other tools, unless
+    /// one of them is called `web_search` already (feature `builtins`).
+    ///
+    /// Where the provider has no search there is none, and nothing else is another one: whether it is there can be seen in the
+    /// agent's tools.
+    ///
+    /// ```
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    /// let agent = agent::Agent::builder().model(model).web_search().build()?;
+    /// let tools = &agent.harness().config().tools;
+    /// assert!(tools.get("web_search").is_none(), "a scripted model has no provider that searches");
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    #[cfg(feature = "builtins")]
+    pub fn web_search(mut self) -> Self {
+        self.parts.searches_web = true;
         self
     }
 
@@ -505,12 +546,13 @@ impl<M> AgentBuilder<M> {
 impl AgentBuilder<WithModel> {
     /// The agent.
     pub fn build(self) -> Result<Agent, BuildError> {
-        let Self { model: WithModel(model), store, system, parts } = self;
+        let Self { model: WithModel(model), store, system, mut parts } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let System { prompt, refused, .. } = system;
         if let Some(refused) = refused {
             return Err(refused.into());
         }
+        let tools = parts.tools(&*model);
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {
             prompt,
@@ -524,7 +566,7 @@ impl AgentBuilder<WithModel> {
             ask: parts.ask.unwrap_or_default(),
             counter: parts.counter.unwrap_or_else(|| defaults.counter.clone()),
             after_compaction: parts.after_compaction,
-            tools: parts.tools.unwrap_or_default(),
+            tools,
             settings: parts.settings.unwrap_or_default(),
             stop: parts.stop.unwrap_or_else(|| defaults.stop.clone()),
             permissions: with_classifier(parts.permissions.unwrap_or_default(), parts.classifier),

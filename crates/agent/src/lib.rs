@@ -140,8 +140,8 @@ pub mod builtins {
     #[cfg(feature = "web")]
     pub use agent_builtins::web_fetch;
     pub use agent_builtins::{
-        AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, edit_file,
-        glob, grep, load_skill, read_file, todo, write_file,
+        AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, deferred,
+        edit_file, glob, grep, load_skill, read_file, todo, web_search, write_file,
     };
 }
 

@@ -131,6 +131,9 @@ pub(crate) struct AgentArgs {
     pub(crate) reach: ReachArgs,
     #[command(flatten)]
     pub(crate) skills: SkillArgs,
+    /// Let the model's provider search the web, where it offers that
+    #[arg(long)]
+    pub(crate) web_search: bool,
     /// What happens when a call needs permission; default: prompt on a terminal, else deny
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,

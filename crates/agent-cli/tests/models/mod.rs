@@ -113,5 +113,5 @@ async fn a_wrong_table_is_refused_before_anything_is_sent() {
     };
     insta::assert_snapshot!(check(None).await, @r#"agent: FILE: No such file or directory (os error 2); give a file like {"models":[{"model":"NAME","context_window":200000}]}"#);
     insta::assert_snapshot!(check(Some("window: 9")).await, @r#"agent: FILE: the table of models cannot be read: expected value at line 1 column 1; write {"models":[{"model":"NAME","context_window":200000}]}"#);
-    insta::assert_snapshot!(check(Some(r#"{"models":[{"model":"m","window":9}]}"#)).await, @r#"agent: FILE: entry 1 of the table of models, "m": window: there is no such field; there are model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known"#);
+    insta::assert_snapshot!(check(Some(r#"{"models":[{"model":"m","window":9}]}"#)).await, @r#"agent: FILE: entry 1 of the table of models, "m": window: there is no such field; there are model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, deferred_tools, vision, refuses, prices, known"#);
 }

@@ -228,6 +228,7 @@ fn rendered(output: &ToolOutput, clip: Clip) -> Vec<ContentPart> {
     };
     let part = |part: &ContentPart| match part {
         ContentPart::Text(words) => clipped(words.as_str()),
+        ContentPart::Tool(found) => clipped(found.words.as_str()),
         ContentPart::File(file) => clipped_file(file, Some(clip)).map_or_else(|| part.clone(), text),
         ContentPart::Provider(other) => clipped_part(other, Some(clip)).map_or_else(|| part.clone(), text),
     };

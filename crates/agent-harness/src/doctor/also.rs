@@ -7,6 +7,7 @@ use agent_prompt::{Beside, estimate_tokens};
 use super::{CheckStatus, Finding, assembled, rules_of, told};
 use crate::changes::model_name;
 use crate::config::HarnessConfig;
+use crate::listed::sent_of;
 
 pub(super) async fn examine(config: &HarnessConfig) -> Vec<Finding> {
     vec![minimum(config).await, sources(config).await, profile(config), retries(config)]
@@ -19,7 +20,10 @@ async fn minimum(config: &HarnessConfig) -> Finding {
         finding.warn("the prompt cannot be assembled", "See the first item.");
         return finding;
     };
-    let explained = assembled.explain(Beside { tools: config.tools.cards(), ..Beside::default() });
+    let sent = sent_of(config.tools.cards(), config.model.profile());
+    // What is found later is no part of what is kept.
+    let kept: Vec<_> = sent.iter().filter(|card| !card.is_deferred()).cloned().collect();
+    let explained = assembled.explain(Beside { tools: &kept, ..Beside::default() });
     let tools: usize = explained.tools.iter().map(|tool| tool.bytes).sum();
     let tokens = estimate_tokens(tools + explained.system_bytes);
     let profile = config.model.profile();

@@ -5,13 +5,17 @@ use agent_prepare::{ContextState, Level};
 
 use super::{Finding, assembled};
 use crate::config::HarnessConfig;
+use crate::listed::sent_of;
 
 pub(super) async fn examine(config: &HarnessConfig) -> Finding {
     let mut finding = Finding::new("first-step", "first step and continuation differ");
     let cascade = config.pipeline.cascade();
     let mut accountant = Accountant::new(config.counter.clone());
     match assembled(config).await {
-        Ok(prompt) => accountant.set_fixed(&prompt.system(), config.tools.cards()),
+        Ok(prompt) => {
+            let tools = sent_of(config.tools.cards(), config.model.profile());
+            accountant.set_fixed(&prompt.system(), &tools);
+        }
         Err(_) => {
             finding.warn("the prompt cannot be assembled", "See the first item.");
             return finding;

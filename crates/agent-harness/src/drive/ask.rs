@@ -16,6 +16,7 @@ use super::call::at_most;
 use crate::HarnessError;
 use crate::config::HarnessConfig;
 use crate::front::opening;
+use crate::listed;
 use crate::unless::unless_cancelled;
 
 /// What the requests of one question cost, also of one that was broken off.
@@ -56,18 +57,20 @@ impl Drive {
     /// The words behind the conversation as the session's model knows it: what it has cached is read.
     fn on_prefix(&mut self, words: &Text, max_output: u32) -> (Arc<dyn LanguageModel>, Outgoing) {
         let model = self.config.model.clone();
-        let (system, tools) = (self.call.system(&self.live.meta), self.call.tools(&self.live.meta));
+        let system = self.call.system(&self.live.meta);
+        let tools = self.call.tools(&self.live.tools).sent_to(model.profile());
         let static_blocks = if self.call.system.is_some() { 0 } else { self.live.meta.static_blocks };
         let opening = opening(system, tools, static_blocks);
         let marks = self.live.cache.marks(model.profile(), opening, &self.live.history);
         let mut draft = self.live.history.draft();
         draft.remind(Note { kind: NoteKind::Reminder, text: words.clone() });
+        let choice = unforced(&self.prepared.tool_choice);
         let request = ModelRequest {
             system,
             tools,
             draft: &draft,
             settings: &at_most(self.config.settings.clone(), model.profile(), max_output),
-            tool_choice: &unforced(&self.prepared.tool_choice),
+            tool_choice: &listed::choice(&choice, tools),
             marks: &marks,
             stream: true,
         };

@@ -18,12 +18,13 @@ use crate::changes::model_name;
 use crate::config::HarnessConfig;
 use crate::front::Front;
 use crate::hooks::{CallChanges, CallCx};
+use crate::listed::{self, Listed};
 
 /// What of the request is another one in this turn than the session has.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     pub(super) system: Option<Vec<SystemBlock>>,
-    pub(super) tools: Option<Vec<ToolCard>>,
+    pub(super) tools: Option<Listed>,
 }
 
 /// A request on its way, and what it begins with.
@@ -38,8 +39,8 @@ impl Call {
         self.system.as_deref().unwrap_or(&meta.system)
     }
 
-    pub(super) fn tools<'a>(&'a self, meta: &'a SessionMeta) -> &'a [ToolCard] {
-        self.tools.as_deref().unwrap_or(&meta.tools)
+    pub(super) fn tools<'a>(&'a self, of_session: &'a Listed) -> &'a Listed {
+        self.tools.as_ref().unwrap_or(of_session)
     }
 }
 
@@ -74,7 +75,7 @@ impl Drive {
         let cards = tools.as_ref().map(|tools| tools.cards().to_vec());
         self.call = Call {
             system: system.filter(|system| *system != self.live.meta.system),
-            tools: cards.filter(|cards| *cards != self.live.meta.tools),
+            tools: cards.filter(|cards| *cards != self.live.meta.tools).map(Listed::of),
         };
         let before = model_name(agent.model.profile());
         let now = model_name(model.profile());
@@ -101,7 +102,8 @@ impl Drive {
         if self.call.system.is_some() {
             self.declare("system", "`prepare_call` gave another system prompt than the session began with; the prompt cache begins anew".to_owned());
         }
-        self.live.accountant.set_fixed(self.call.system(&self.live.meta), self.call.tools(&self.live.meta));
+        let tools = self.call.tools(&self.live.tools).sent_to(self.config.model.profile());
+        self.live.accountant.set_fixed(self.call.system(&self.live.meta), tools);
     }
 
     /// Tells what is sent otherwise than asked or known, once a loaded session.
@@ -126,7 +128,8 @@ impl Drive {
         let model = self.model().clone();
         let prepared = &self.prepared;
         let system = prepared.system.as_deref().unwrap_or_else(|| self.call.system(&self.live.meta));
-        let tools = on_wire(self.call.tools(&self.live.meta), prepared);
+        let tools = on_wire(self.call.tools(&self.live.tools).sent_to(model.profile()), prepared);
+        let tool_choice = listed::choice(&prepared.tool_choice, &tools);
         let front = self.front(&model, system, &tools);
         let marks = self.live.cache.marks(model.profile(), front.opening, &self.live.history);
         let mut draft = self.live.history.draft();
@@ -137,7 +140,7 @@ impl Drive {
             tools: &tools,
             draft: &draft,
             settings: &settings,
-            tool_choice: &prepared.tool_choice,
+            tool_choice: &tool_choice,
             marks: &marks,
             stream,
         };
@@ -157,7 +160,8 @@ impl Drive {
     /// What a request begins with. Nothing is hashed where nothing is another one.
     fn front(&self, model: &Arc<dyn LanguageModel>, system: &[SystemBlock], tools: &[ToolCard]) -> Front {
         let meta = &self.live.meta;
-        let is_own = std::ptr::eq(system, &*meta.system) && std::ptr::eq(tools, &*meta.tools);
+        let own = self.live.tools.sent_to(model.profile());
+        let is_own = std::ptr::eq(system, &*meta.system) && std::ptr::eq(tools, own);
         if is_own && Arc::ptr_eq(model, &self.agent.model) {
             return self.live.cache.base().clone();
         }
@@ -169,9 +173,7 @@ impl Drive {
 /// The tools as they are sent.
 fn on_wire<'a>(tools: &'a [ToolCard], prepared: &Prepared) -> Cow<'a, [ToolCard]> {
     match &prepared.active {
-        Some(active) if prepared.narrow_on_wire => {
-            tools.iter().filter(|card| active.contains(card.name())).cloned().collect()
-        }
+        Some(active) if prepared.narrow_on_wire => Cow::Owned(listed::narrowed(tools, active)),
         Some(_) | None => Cow::Borrowed(tools),
     }
 }

@@ -41,7 +41,8 @@ impl Drive {
         drive.is_idle = true;
         drive.turn_from = drive.last_asked();
         // What `prepare_call` gave was for a turn that is over.
-        drive.live.accountant.set_fixed(&drive.live.meta.system, &drive.live.meta.tools);
+        let live = &mut drive.live;
+        live.accountant.set_fixed(&live.meta.system, live.tools.sent_to(drive.config.model.profile()));
         drive.tell_opening(repairs, changes, created);
         let before = drive.context();
         let looked = drive.compact(Cause::Manual).await?;

@@ -67,6 +67,7 @@ fn words_of(output: &ToolOutput) -> Vec<&str> {
             .iter()
             .filter_map(|part| match part {
                 ContentPart::Text(words) => Some(words.as_str()),
+                ContentPart::Tool(found) => Some(found.words.as_str()),
                 // A file is no words that could be read page by page.
                 ContentPart::File(_) | ContentPart::Provider(_) | _ => None,
             })

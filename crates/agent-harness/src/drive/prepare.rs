@@ -122,7 +122,7 @@ impl Drive {
                 turn_from: self.turn_from,
                 model: self.config.model.profile(),
                 history: live.history.view(),
-                tools: self.call.tools(&live.meta),
+                tools: self.call.tools(&live.tools).all(),
                 slots,
                 context,
                 settings: &self.config.settings,

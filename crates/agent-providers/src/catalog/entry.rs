@@ -34,6 +34,7 @@ struct Facts {
     forced_while_thinking: Option<bool>,
     mid_conversation_system: Option<bool>,
     turn_scoped_system: Option<bool>,
+    deferred_tools: Option<bool>,
     vision: Option<bool>,
     refuses: Option<BTreeSet<Setting>>,
     prices: Option<GivenPrices>,
@@ -120,6 +121,7 @@ impl Entry {
             "forced_while_thinking" => value(raw).map(|given| facts.forced_while_thinking = given),
             "mid_conversation_system" => value(raw).map(|given| facts.mid_conversation_system = given),
             "turn_scoped_system" => value(raw).map(|given| facts.turn_scoped_system = given),
+            "deferred_tools" => value(raw).map(|given| facts.deferred_tools = given),
             "vision" => value(raw).map(|given| facts.vision = given),
             "refuses" => value(raw).map(|given| facts.refuses = given),
             "prices" => value(raw).and_then(prices).map(|given| facts.prices = given),
@@ -145,6 +147,7 @@ impl Entry {
         lay(&mut profile.forced_while_thinking, facts.forced_while_thinking);
         lay(&mut profile.mid_conversation_system, facts.mid_conversation_system);
         lay(&mut profile.turn_scoped_system, facts.turn_scoped_system);
+        lay(&mut profile.deferred_tools, facts.deferred_tools);
         lay(&mut profile.vision, facts.vision);
         lay(&mut profile.refuses, facts.refuses);
         if let Some(given) = facts.prices {
@@ -218,4 +221,4 @@ fn is_date(text: &str) -> bool {
     shape.eq("0000-00-00".chars())
 }
 
-const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known";
+const FIELDS: &str = "model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, deferred_tools, vision, refuses, prices, known";

@@ -81,6 +81,12 @@ fn what_claude_models_can_do() {
         assert_eq!(facts, expect, "{model}");
         assert_eq!(it.turn_scoped_system, it.mid_conversation_system, "{model}");
     }
+    for model in ["claude-fable-5-1", "claude-opus-4-5", "claude-haiku-5-5", "claude-sonnet-4-5@20250929"] {
+        assert!(profile("anthropic", model).deferred_tools, "{model}");
+    }
+    for model in ["claude-opus-4-1", "claude-haiku-3-5", "claude-unheard-of", "m"] {
+        assert!(!profile("anthropic", model).deferred_tools, "{model}");
+    }
     check("claude-fable-5-1", (true, false, true));
     check("claude-mythos-5-1", (false, false, true));
     check("claude-opus-5-5", (true, false, true));
@@ -342,7 +348,7 @@ fn what_is_wrong_with_a_table_is_named() {
     insta::assert_snapshot!(one(r#"{"vision":true}"#), @"entry 2 of the table of models, without a name: model: give the model's name, or the beginning of several and a star");
     insta::assert_snapshot!(one(r#"{"model":"b","max_output":"many"}"#), @r#"entry 2 of the table of models, "b": max_output: invalid type: string "many", expected u32 at line 1 column 6"#);
     insta::assert_snapshot!(one(r#"{"model":"b","max_output":0}"#), @r#"entry 2 of the table of models, "b": max_output: 0 tokens are none; leave the field out when they are not known"#);
-    insta::assert_snapshot!(one(r#"{"model":"b","window":9}"#), @r#"entry 2 of the table of models, "b": window: there is no such field; there are model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, vision, refuses, prices, known"#);
+    insta::assert_snapshot!(one(r#"{"model":"b","window":9}"#), @r#"entry 2 of the table of models, "b": window: there is no such field; there are model, providers, source, as_of, context_window, max_output, cache, binds_thinking_to_prefix, takes_thinking_of_siblings, allowed_tools, forced_tool_choice, forced_while_thinking, mid_conversation_system, turn_scoped_system, deferred_tools, vision, refuses, prices, known"#);
     insta::assert_snapshot!(one(r#"{"model":"b","refuses":["colour"]}"#), @r#"entry 2 of the table of models, "b": refuses: unknown variant `colour`, expected one of `sampling`, `penalties`, `seed`, `stop_sequences`, `thinking_adaptive`, `thinking_budget`, `thinking_disabled`, `effort`, `effort_minimal`, `effort_x_high`, `effort_above_high`, `parallel_tool_calls`, `service_tier`, `fast` at line 1 column 9"#);
     insta::assert_snapshot!(one(r#"{"model":"b","cache":"sometimes"}"#), @r#"entry 2 of the table of models, "b": cache: unknown variant `sometimes`, expected one of `none`, `automatic`, `marked` at line 1 column 11"#);
     insta::assert_snapshot!(one(r#"{"model":"b","prices":{"input":1}}"#), @r#"entry 2 of the table of models, "b": prices: missing field `output` at line 1 column 11"#);

@@ -59,15 +59,19 @@ impl<F: Form> SessionEncoder<F> {
 
     /// Encodes what is new; everything else is remembered.
     fn refresh(&mut self, request: &ModelRequest<'_>, diagnostics: &mut Vec<Diagnostic>) {
-        let Self { form, profile, names, .. } = self;
-        if self.tools.of != request.tools {
-            let sent = request.tools.iter().filter(|tool| is_sent(tool, F::RULES, &profile.provider));
-            self.sent = sent.cloned().collect();
+        let Self { form, profile, names, system, tools, sent, messages, .. } = self;
+        if tools.of != request.tools {
+            let now = request.tools.iter().filter(|tool| is_sent(tool, F::RULES, &profile.provider));
+            let before = std::mem::replace(sent, now.cloned().collect());
+            if profile.deferred_tools && !deferred(&before).eq(deferred(sent)) {
+                // What was found is a reference only while the tool is there.
+                *messages = Joined::default();
+            }
         }
-        let mut cx = Cx { names, profile, diagnostics };
-        self.system.refresh(request.system, |blocks| form.system(blocks, &mut cx));
-        self.tools.refresh(request.tools, |tools| form.tools(tools, &mut cx));
-        self.messages.follow(request.draft.view(), form, &mut cx);
+        let mut cx = Cx { names, profile, diagnostics, tools: sent };
+        system.refresh(request.system, |blocks| form.system(blocks, &mut cx));
+        tools.refresh(request.tools, |tools| form.tools(tools, &mut cx));
+        messages.follow(request.draft.view(), form, &mut cx);
     }
 
     fn spot(&self, at: MarkPoint) -> Result<Spot, Unmarkable> {
@@ -81,7 +85,7 @@ impl<F: Form> SessionEncoder<F> {
 
     /// Words for this call only, which stand after everything that stays.
     fn ephemeral(&self, request: &ModelRequest<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Run<F::Role>> {
-        let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics };
+        let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics, tools: &self.sent };
         let waiting = self.messages.waiting();
         if waiting > 0 {
             cx.note("messages", format!("the last {waiting} wait: {AWAITED}"));
@@ -133,6 +137,11 @@ impl<F: Form> SessionEncoder<F> {
     }
 }
 
+/// The names of tools that are found later, in order.
+fn deferred(tools: &[ToolCard]) -> impl Iterator<Item = &str> {
+    tools.iter().filter(|card| card.is_deferred()).map(ToolCard::name)
+}
+
 impl<F: Form> Encoder for SessionEncoder<F> {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Encoded {
         let mut diagnostics: Vec<Diagnostic> = self.unknown.iter().cloned().collect();
@@ -147,7 +156,12 @@ impl<F: Form> Encoder for SessionEncoder<F> {
         self.tools.push(&mut body, &marks.of_part(Spot::in_tools, marker));
         body.push(Bytes::from_static(F::LIST));
         let scoped = self.list(request, &marks, &mut body, &mut diagnostics);
-        let mut cx = Cx { names: &self.names, profile: &self.profile, diagnostics: &mut diagnostics };
+        let mut cx = Cx {
+            names: &self.names,
+            profile: &self.profile,
+            diagnostics: &mut diagnostics,
+            tools: &self.sent,
+        };
         let ModelRequest { system, draft, settings, tool_choice, marks, stream, .. } = *request;
         let request =
             &ModelRequest { tools: &self.sent, system, draft, settings, tool_choice, marks, stream };

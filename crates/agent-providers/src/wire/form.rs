@@ -108,6 +108,8 @@ pub(crate) struct Cx<'e> {
     pub(crate) names: &'e ToolNames,
     pub(crate) profile: &'e ModelProfile,
     pub(crate) diagnostics: &'e mut Vec<Diagnostic>,
+    /// The tools that are sent.
+    pub(crate) tools: &'e [ToolCard],
 }
 
 /// A part at the head of the body.
@@ -130,6 +132,11 @@ pub(crate) struct Run<R> {
 }
 
 impl Cx<'_> {
+    /// Whether the provider shows the model a tool where a reference to it stands.
+    pub(crate) fn is_expandable(&self, name: &str) -> bool {
+        self.profile.deferred_tools && self.tools.iter().any(|card| card.name() == name && card.is_deferred())
+    }
+
     /// Tells of something that is not sent as asked.
     pub(crate) fn note(&mut self, what: &str, why: impl Into<String>) {
         self.diagnostics.push(Diagnostic { what: what.to_owned(), why: why.into() });

@@ -63,7 +63,8 @@ mod tests {
             ..ModelProfile::conservative("p", "m")
         };
         let mut diagnostics = Vec::new();
-        let got = run(&mut Cx { names: &names, profile: &profile, diagnostics: &mut diagnostics });
+        let got =
+            run(&mut Cx { names: &names, profile: &profile, diagnostics: &mut diagnostics, tools: &[] });
         let notes: Vec<String> =
             diagnostics.into_iter().map(|note| format!("{}: {}", note.what, note.why)).collect();
         assert_eq!((got, notes.join(", ").as_str()), (expect, told));

@@ -182,7 +182,7 @@ mod tests {
         ];
         let (names, profile) = (ToolNames::default(), ModelProfile::conservative("p", "m"));
         let mut diagnostics = Vec::new();
-        let mut cx = Cx { names: &names, profile: &profile, diagnostics: &mut diagnostics };
+        let mut cx = Cx { names: &names, profile: &profile, diagnostics: &mut diagnostics, tools: &[] };
         tail.lay_over(&RequestSettings { extra, ..RequestSettings::default() }, &mut cx);
         let text = String::from_utf8(tail.into_bytes()).unwrap();
         assert_eq!(

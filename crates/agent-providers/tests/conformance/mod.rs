@@ -2,6 +2,7 @@
 
 mod decoding;
 mod encoding;
+mod found;
 mod framing;
 mod siblings;
 mod validate;

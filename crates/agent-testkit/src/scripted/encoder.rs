@@ -181,6 +181,7 @@ fn clipped(mut text: String, clip: Option<Clip>) -> String {
 fn content_part(part: &ContentPart) -> String {
     match part {
         ContentPart::Text(text) => text_block(text.as_str()),
+        ContentPart::Tool(found) => text_block(found.words.as_str()),
         ContentPart::File(file) => file_block(file),
         ContentPart::Provider(_) | _ => format!("{{\"type\":\"other\",\"part\":{}}}", json_of(part)),
     }

@@ -329,9 +329,9 @@ async fn markers_and_settings_the_service_refuses() {
         r#""s""#,
         1,
         &[],
-        r#""tools":[{"name":"a","input_schema":{"type":"object"},"defer_loading":true,"cache_control":{"type":"ephemeral"}}],"#,
+        r#""tools":[{"name":"b","input_schema":{"type":"object"}},{"name":"a","input_schema":{"type":"object"},"defer_loading":true,"cache_control":{"type":"ephemeral"}}],"#,
     );
-    insta::assert_snapshot!(told(deferred).await, @"tools.0.cache_control: cache_control cannot be set for tools with defer_loading");
+    insta::assert_snapshot!(told(deferred).await, @"tools.1.cache_control: cache_control cannot be set for tools with defer_loading");
     let thinking = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":"c","cache_control":{"type":"ephemeral"}},{"type":"text","text":"d"}]},{"role":"user","content":"e"}]"#;
     let refusal =
         agent_testkit::check_request("/v1/messages", streamed(thinking, false).as_bytes()).unwrap_err();

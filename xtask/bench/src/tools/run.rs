@@ -51,12 +51,13 @@ async fn bare(folder: &Path, subject: Subject, calls: u32) -> Result<(), Fault> 
     let cx = ToolCx::for_test("bare", "call")?;
     let call = CallId::new("call")?;
     let input = RawJson::parse(subject.input())?;
-    let anything = Permissions { mode: PermissionMode::Bypass, rules: Vec::new() };
+    let anything = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
     for _ in 0..calls {
         let Verdict::Allow(permit) = anything.check(Proposal::new(&**tool, &call, &input)).await else {
             return Err("a call without rules was not allowed".into());
         };
         let output = tool.run(&cx, permit, &input).await?;
+        let output = output.output().ok_or("a bare call waits")?;
         if output.is_error() {
             return Err(format!("a bare call failed: {}", output.plain()).into());
         }

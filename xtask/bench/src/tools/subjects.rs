@@ -110,7 +110,7 @@ pub(super) fn permissions() -> Result<Permissions, Fault> {
             rules.push(rule(pattern.parse()?));
         }
     }
-    Ok(Permissions { mode: PermissionMode::Default, rules })
+    Ok(Permissions { mode: PermissionMode::Default, rules, ..Permissions::default() })
 }
 
 const DENIED: [&str; 8] = [

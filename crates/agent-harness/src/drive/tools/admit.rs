@@ -1,7 +1,7 @@
 //! Whether a call can and may run, as far as no person is needed: preflight, hooks, input, permission.
 
 use agent_core::{ActionOutcome, Layer, ParkKind, ToolCall, ToolOutput};
-use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdict, preflight};
+use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdict, preflight, resolve};
 
 use super::hold::{self, Replied};
 use super::hooks::{self, Hooked};
@@ -21,6 +21,12 @@ pub(super) enum Checked {
 
 /// Checks one call; `None` when the run was stopped meanwhile.
 pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
+    // From here on the call is the one that runs; the history keeps what the model wrote.
+    let resolved = match resolve(&site.config.tools, call) {
+        Ok(resolved) => resolved,
+        Err(output) => return Some(Checked::Answered(Done::at_once(call, output))),
+    };
+    let call = &*resolved;
     let at_once = |words| Some(Checked::Answered(Done::at_once(call, words)));
     if let Some(words) = inactive(site.active, &site.config.tools, &call.name) {
         return at_once(ToolOutput::error(words));

@@ -2,6 +2,8 @@
 
 use agent_core::{ActionOutcome, Entry, ToolCall, ToolOutput, ToolResult};
 
+use agent_tools::{ToolSet, resolve};
+
 use super::Done;
 use super::desk::Desk;
 
@@ -37,14 +39,16 @@ impl Desk<'_> {
             .iter()
             .filter_map(|result| Some((self.calls.iter().find(|call| call.id == result.call)?, result)));
         let pairs = steps.flat_map(|step| step.pairs()).chain(self.pending.answered()).chain(here);
-        pairs.filter(|pair| is_refusal_of(call, *pair)).count()
+        let tools = &self.site.config.tools;
+        pairs.filter(|pair| is_refusal_of(tools, call, *pair)).count()
     }
 }
 
-fn is_refusal_of(call: &ToolCall, (other, result): (&ToolCall, &ToolResult)) -> bool {
-    matches!(result.output, ToolOutput::Denied(_))
-        && other.name == call.name
-        && other.input.as_str() == call.input.as_str()
+/// Whether what was refused is this call, however it was written.
+fn is_refusal_of(tools: &ToolSet, call: &ToolCall, (other, result): (&ToolCall, &ToolResult)) -> bool {
+    let is_refused = matches!(result.output, ToolOutput::Denied(_));
+    let is_same = |other: &ToolCall| other.name == call.name && other.input.as_str() == call.input.as_str();
+    is_refused && resolve(tools, other).is_ok_and(|other| is_same(&other))
 }
 
 /// The refusal with which the model is told to stop asking.

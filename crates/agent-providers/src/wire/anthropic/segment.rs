@@ -1,11 +1,12 @@
 //! Pieces of the conversation as content blocks: encoded once, spliced where a cache marker may stand.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use agent_core::{
-    AssistantPart, AssistantText, Clip, ContentPart, Entry, FilePart, FileSource, FinishKind, Message,
-    ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput, ToolResult,
-    Trim, UserPart, clipped_file, clipped_part,
+    AssistantPart, AssistantText, Clip, ContentPart, Entry, FilePart, FileSource, FinishKind, FoundTool,
+    Message, ModelProfile, ProviderPart, Reasoning, Rendered, Seal, StepRecord, ToolCall, ToolOutput,
+    ToolResult, Trim, UserPart, clipped_file, clipped_part,
 };
 use bytes::Bytes;
 
@@ -234,10 +235,25 @@ impl Renderer<'_, '_> {
                     Some(words) => blocks.text(&words),
                     None => self.provider("tool_result.part", &mut blocks, part),
                 },
+                ContentPart::Tool(found) => self.found(&mut blocks, found, clip),
                 _ => self.cx.no_form("tool_result.part"),
             }
         }
         [b"[", &*blocks.run(Role::User).bytes, b"]"].concat()
+    }
+
+    /// A tool that a search found, as a reference; in words where it is clipped, or is none that this request brings along:
+    /// a reference to such a tool is refused.
+    fn found(&self, blocks: &mut Blocks, found: &FoundTool, clip: Option<Clip>) {
+        let words = clipped(found.words.as_str(), clip);
+        if matches!(words, Cow::Owned(_)) || !self.cx.is_expandable(&found.name) {
+            return blocks.text(&words);
+        }
+        blocks.block(false, |out| {
+            out.extend_from_slice(br#"{"type":"tool_reference","tool_name":"#);
+            write(out, self.cx.names.wire(&found.name).as_ref());
+            out.push(b'}');
+        });
     }
 
     /// An image or document; one the provider or model cannot take is named in words instead.

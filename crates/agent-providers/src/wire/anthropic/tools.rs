@@ -18,7 +18,7 @@ pub(super) fn tools(tools: &[ToolCard], cx: &mut Cx<'_>) -> Head {
         }
         bytes.extend_from_slice(format!("{{{}}}", fields.join(",")).as_bytes());
         // A deferred tool is no part of the prefix, and a marker on it is refused.
-        if !fields.iter().any(|field| field == r#""defer_loading":true"#) {
+        if !fields.iter().any(|field| field == DEFERRED) {
             splice = Some(bytes.len() - 1);
         }
     }
@@ -45,8 +45,12 @@ fn entry(tool: &ToolCard, cx: &mut Cx<'_>) -> Option<Vec<String>> {
     }
     fields.push(format!(r#""input_schema":{schema}"#));
     let mut more = cx.own_fields(tool);
-    more.retain(|(key, _)| !OWN.contains(&key.as_str()));
+    let is_deferred = tool.is_deferred() && cx.profile.deferred_tools;
+    more.retain(|(key, _)| !(OWN.contains(&key.as_str()) || is_deferred && key == "defer_loading"));
     fields.extend(more.into_iter().map(|(key, raw)| format!("{}:{raw}", quoted(&key))));
+    if is_deferred {
+        fields.push(DEFERRED.to_owned());
+    }
     Some(fields)
 }
 
@@ -54,6 +58,8 @@ fn field(key: &str, raw: &RawValue) -> String {
     format!("{}:{}", quoted(key), raw.get())
 }
 
+/// The provider shows the tool to the model only where a reference to it stands.
+const DEFERRED: &str = r#""defer_loading":true"#;
 /// Where a marker stands is decided with the request.
 const MARKER: &str = "cache_control";
 /// Fields that the card itself has.

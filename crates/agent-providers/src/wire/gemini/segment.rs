@@ -173,6 +173,7 @@ impl Renderer<'_, '_> {
     fn content(&mut self, part: &ContentPart, clip: Option<Clip>, files: &mut Parts) -> Option<String> {
         let file = match part {
             ContentPart::Text(words) => return Some(clipped(words.as_str(), clip).into_owned()),
+            ContentPart::Tool(found) => return Some(clipped(found.words.as_str(), clip).into_owned()),
             ContentPart::File(file) => file,
             ContentPart::Provider(_) | _ => {
                 self.cx.no_form("tool_result.part");

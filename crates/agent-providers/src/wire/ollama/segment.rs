@@ -131,6 +131,9 @@ impl Renderer<'_, '_> {
         for part in parts {
             match part {
                 ContentPart::Text(words) => content.words.push(clipped(words.as_str(), clip).into_owned()),
+                ContentPart::Tool(found) => {
+                    content.words.push(clipped(found.words.as_str(), clip).into_owned());
+                }
                 ContentPart::File(file) => {
                     let before = content.images.len();
                     self.file(file, &mut content, clip);

@@ -228,6 +228,7 @@ impl Renderer<'_, '_> {
         for part in parts {
             match part {
                 ContentPart::Text(text) => content.text(&clipped(text.as_str(), clip)),
+                ContentPart::Tool(found) => content.text(&clipped(found.words.as_str(), clip)),
                 ContentPart::File(file) => match clipped_file(file, clip) {
                     Some(words) => content.text(&words),
                     None if self.quirks.tool_images => self.file(content, file),

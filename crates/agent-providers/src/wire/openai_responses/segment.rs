@@ -192,6 +192,7 @@ impl Renderer<'_, '_> {
         for part in content {
             match part {
                 ContentPart::Text(text) => parts.text(&clipped(text.as_str(), clip)),
+                ContentPart::Tool(found) => parts.text(&clipped(found.words.as_str(), clip)),
                 ContentPart::File(file) => match clipped_file(file, clip) {
                     Some(words) => parts.text(&words),
                     None => file_part(&mut parts, file, self.cx),

@@ -204,7 +204,7 @@ fn gemini_has_its_own_words() {
 fn a_tool_without_a_form_is_left_out_and_named() {
     let (names, profile) = (ToolNames::default(), ModelProfile::conservative("p", "m"));
     let mut diagnostics = Vec::new();
-    let mut cx = Cx { names: &names, profile: &profile, diagnostics: &mut diagnostics };
+    let mut cx = Cx { names: &names, profile: &profile, diagnostics: &mut diagnostics, tools: &[] };
     assert!(sendable(&card(&json!({"$ref": "#/x"})), Rules::Gemini, &mut cx).is_none());
     assert!(sendable(&card(&json!({"properties": {}, "not": {}})), Rules::OpenAi, &mut cx).is_some());
     let told: Vec<&str> = diagnostics.iter().map(|note| note.why.as_str()).collect();

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicUsize;
 use agent::prompt::{Date, Fragment, Layer, Session, Static, Value};
 use agent::{
     Agent, AgentBuilder, ApiKey, COMPLETE_TOOL, Catalog, Clock, HttpConfig, HttpModel, ModelProfile,
-    PermissionMode, Permissions, SqliteStore, StopConditionExt, ToolSet, Vendor, WithModel, step_count,
-    tool_called,
+    PermissionMode, Permissions, SqliteStore, StopConditionExt, ToolSet, Vendor, WithModel, builtins,
+    step_count, tool_called,
 };
 
 use super::Job;
@@ -75,8 +75,16 @@ fn volatile(sabotage: &Sabotage, clock: &StepClock) -> Option<String> {
 
 fn tool_set(job: &Job) -> Result<ToolSet, CliError> {
     let mut set = ToolSet::builder();
+    let mut deferred = Vec::new();
     for spec in &job.scenario.tools {
         let mut tools = tools(spec).map_err(agent::ToolSetError::from)?;
+        if spec.deferred {
+            // In which order they come is no matter: they are sorted.
+            let turn = job.turned % tools.len().max(1);
+            tools.rotate_left(turn);
+            deferred.append(&mut tools);
+            continue;
+        }
         if !spec.dynamic {
             set = set.extend(tools);
             continue;
@@ -87,7 +95,7 @@ fn tool_set(job: &Job) -> Result<ToolSet, CliError> {
         let as_they_come = job.scenario.sabotage.contains(&Sabotage::ToolsAsTheyCome);
         set = if as_they_come { set.extend(tools) } else { set.extend_sorted(tools) };
     }
-    Ok(set.freeze()?)
+    Ok(set.extend(builtins::deferred(deferred)).freeze()?)
 }
 
 /// The models of a scenario: they share one clock and one count of requests.

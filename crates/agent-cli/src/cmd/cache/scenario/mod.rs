@@ -192,7 +192,9 @@ impl Scenario {
             None => check_last(number, turn)?,
         }
         let called = turn.steps.iter().flat_map(|step| &step.calls);
-        let names: Vec<String> = self.tools.iter().flat_map(ToolSpec::names).collect();
+        let searches = self.tools.iter().any(|tool| tool.deferred);
+        let search = ["tool_search", "call_tool"].into_iter().filter(|_| searches).map(str::to_owned);
+        let names: Vec<String> = self.tools.iter().flat_map(ToolSpec::names).chain(search).collect();
         match called.into_iter().find(|call| !names.contains(&call.tool)) {
             Some(call) => Err(format!(
                 "turn {number}: no tool is called {:?}; there are: {}",

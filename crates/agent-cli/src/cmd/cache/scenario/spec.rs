@@ -59,6 +59,9 @@ pub(crate) struct ToolSpec {
     /// Whether they come from elsewhere, in another order in each process.
     #[serde(default)]
     pub(crate) dynamic: bool,
+    /// Whether the model is told of them only when it searches: the scenario then has `tool_search` and `call_tool` too.
+    #[serde(default)]
+    pub(crate) deferred: bool,
     /// What it does; most show filler.
     #[serde(default)]
     pub(crate) does: Does,

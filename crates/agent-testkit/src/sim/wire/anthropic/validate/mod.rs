@@ -33,6 +33,7 @@ pub(super) fn check(request: &Value) -> Check {
     system(&request["system"])?;
     messages::check(&request["messages"])?;
     pairing::check(&request["messages"])?;
+    tools::references(request)?;
     markers(request)
 }
 
@@ -226,6 +227,20 @@ mod tests {
         check_with(r#""tools":[{"type":"web_search_20250305","name":"web_search"}],"#, USER, "");
         let twice = r#"{"name":"a","input_schema":{"type":"object"}}"#;
         check_with(&format!(r#""tools":[{twice},{twice}],"#), USER, "Tool names must be unique");
+        let tools = |list: &str| format!(r#""tools":[{list}],"#);
+        let (late, plain) = (
+            r#"{"name":"b","input_schema":{"type":"object"},"defer_loading":true}"#,
+            r#"{"name":"a","input_schema":{"type":"object"}}"#,
+        );
+        check_with(&tools(late), USER, "At least one tool must be non-deferred");
+        check_with(&tools(&format!("{late},{plain}")), USER, "");
+        let found = |name: &str| {
+            format!(
+                r#"[{{"role":"user","content":"go"}},{{"role":"assistant","content":[{{"type":"tool_use","id":"t","name":"a","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":[{{"type":"tool_reference","tool_name":"{name}"}}]}}]}}]"#
+            )
+        };
+        check_with(&tools(&format!("{late},{plain}")), &found("b"), "");
+        check_with(&tools(plain), &found("b"), "Tool reference 'b' has no corresponding tool definition");
         check_with(r#""system":"words","#, USER, "");
         check_with(
             r#""system":[{"type":"text","text":"  "}],"#,

@@ -24,6 +24,25 @@ pub(super) fn check(tools: &Value) -> Check {
             schema(number, &tool["input_schema"])?;
         }
     }
+    if !names.is_empty() && items(tools).all(|tool| tool["defer_loading"] == true) {
+        return refuse("All tools have defer_loading set. At least one tool must be non-deferred.");
+    }
+    Ok(())
+}
+
+/// What was found must be there to be shown.
+pub(super) fn references(request: &Value) -> Check {
+    let mut open: Vec<&Value> =
+        items(&request["messages"]).flat_map(|message| items(&message["content"])).collect();
+    while let Some(block) = open.pop() {
+        let name = &block["tool_name"];
+        let is_missing = || !items(&request["tools"]).any(|tool| tool["name"] == *name);
+        if block["type"] == "tool_reference" && is_missing() {
+            let name = name.as_str().unwrap_or_default();
+            return refuse(format!("Tool reference '{name}' has no corresponding tool definition"));
+        }
+        open.extend(items(&block["content"]));
+    }
     Ok(())
 }
 
