@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    Accountant, BlobHash, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, HeldRequest,
-    History, JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    Accountant, BlobHash, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
+    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots,
+    TerminalReason, Usage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -56,6 +57,10 @@ pub(crate) struct Live {
     pub(crate) shortening: Arc<Breaker>,
     /// The day that the model knows from the conversation as it sees it.
     pub(crate) told: Option<Date>,
+    /// Inputs that the next commit uses.
+    pub(crate) consumed: Vec<InputId>,
+    /// Whether something was said to the session that was not looked at.
+    pub(crate) has_inputs: bool,
     /// How many entries are stored.
     stored: usize,
     /// The version of the slots that is stored.
@@ -121,6 +126,7 @@ impl Live {
                     compaction,
                     level: state.level(),
                     last_seq: record.last_seq,
+                    has_inputs: !record.inputs.is_empty(),
                     ..Self::new(config, meta, lease, record.revision)
                 });
                 live.cache.resume(&history, asked_ms, &changes);
@@ -176,6 +182,8 @@ impl Live {
             last_turn: 0,
             usage: Usage::default(),
             told: None,
+            consumed: Vec::new(),
+            has_inputs: false,
             stored: 0,
             slots_version: 0,
             lease,
@@ -235,10 +243,14 @@ impl Live {
             checkpoint: &checkpoint,
             usage: write.usage,
             events: out.staged(),
+            consumed: &self.consumed,
             terminal: write.terminal,
             now_ms: config.clock.now_ms(),
         };
-        self.revision = config.store.commit(&self.lease, commit).await?;
+        let Committed { revision, has_inputs } = config.store.commit(&self.lease, commit).await?;
+        self.revision = revision;
+        self.has_inputs = has_inputs;
+        self.consumed.clear();
         self.stored = self.history.len();
         out.stored().await;
         self.last_seq = out.last_seq();

@@ -13,7 +13,7 @@ pub async fn sessions_are_listed_newest_first(subject: Subject) {
     for (name, now_ms) in [("a", 50), ("b", 70), ("d", 60), ("c", 60)] {
         let open = create(&subject, name).await;
         let commit = Commit { entries: &entries, checkpoint: &checkpoint, now_ms, ..plain(&open) };
-        open.store.commit(&open.lease, commit).await.unwrap();
+        open.store.commit(&open.lease, commit).await.unwrap().revision;
     }
     let list = listed(&subject.store).await;
     let names: Vec<&str> = list.iter().map(|line| line.id.as_str()).collect();
@@ -41,7 +41,7 @@ pub async fn the_list_shows_how_the_last_turn_ended(subject: Subject) {
     ];
     for (step, (checkpoint, terminal, shown)) in table.into_iter().enumerate() {
         let commit = Commit { checkpoint, terminal, ..plain(&open) };
-        open.revision = open.store.commit(&open.lease, commit).await.unwrap();
+        open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;
         let list = listed(&open.store).await;
         assert_eq!(list[0].terminal.as_ref(), shown, "step {step}");
     }
