@@ -134,6 +134,8 @@ pub struct SessionState {
     pub journal: Vec<JournalRecord>,
     /// What was said to it and no commit has used, in order.
     pub inputs: Vec<StoredInput>,
+    /// Why the last turn ended; `None` while one is open, and before the first.
+    pub terminal: Option<TerminalReason>,
 }
 
 /// A write between a model's answer and its commit (requirement D4). A commit clears the journal.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_core::{
     Accountant, BlobHash, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
     HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots,
-    TerminalReason, Usage,
+    StoredInput, TerminalReason, Usage, UserMessage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -89,6 +89,23 @@ pub(crate) struct Loaded {
     pub(crate) changes: Vec<Diagnostic>,
     pub(crate) open: Option<Open>,
     pub(crate) created: bool,
+    /// What was said to it and no commit has used.
+    pub(crate) inputs: Vec<StoredInput>,
+}
+
+impl Loaded {
+    /// A session that was kept between two messages.
+    pub(crate) fn kept(live: Box<Live>) -> Self {
+        let (repairs, changes, inputs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { live, repairs, changes, open: None, created: false, inputs }
+    }
+
+    /// Whether its open turn waits for a reply.
+    pub(crate) fn waits(&self) -> bool {
+        let journal = self.open.iter().flat_map(|open| &open.journal);
+        let journaled = journal.filter(|record| matches!(record, JournalRecord::Waits(_))).count();
+        journaled > 0 || self.live.requests.iter().any(|held| held.reply.is_none())
+    }
 }
 
 impl Live {
@@ -133,7 +150,7 @@ impl Live {
                 live.cache.asked_otherwise = asked_otherwise;
                 live.history = history;
                 let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
-                Ok(Loaded { live, repairs, changes, open, created: false })
+                Ok(Loaded { live, repairs, changes, open, created: false, inputs: record.inputs })
             }
             None => Self::create(config, id, lease).await,
         }
@@ -158,6 +175,7 @@ impl Live {
             changes: assembled.diagnostics().to_vec(),
             open: None,
             created: true,
+            inputs: Vec::new(),
         })
     }
 
@@ -190,6 +208,19 @@ impl Live {
             revision,
             last_seq: 0,
         }
+    }
+
+    /// Whether the message is what the user last said.
+    pub(crate) fn has_heard(&self, message: &UserMessage) -> bool {
+        let said = self.history.entries().iter().rev().find_map(|entry| match entry {
+            Entry::User(message) => Some(message),
+            Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+        });
+        said.is_some_and(|said| said == message || Date::opened(said) == message.parts())
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
     }
 
     pub(crate) fn last_seq(&self) -> u64 {

@@ -296,6 +296,7 @@ impl Session {
             checkpoint: self.checkpoint.clone(),
             journal: self.journal.clone(),
             inputs: self.inbox.open.clone(),
+            terminal: self.terminal.clone(),
         }
     }
 

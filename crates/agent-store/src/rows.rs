@@ -26,6 +26,7 @@ pub(crate) struct StateRows {
     pub(crate) checkpoint: Option<Vec<u8>>,
     pub(crate) journal: Vec<Numbered>,
     pub(crate) inputs: Vec<Numbered>,
+    pub(crate) terminal: Option<Vec<u8>>,
 }
 
 /// A line of the session list as its rows.
@@ -49,7 +50,7 @@ impl SessionRows {
         in_order(session, &self.entries, 0..self.head, Row::Entry)?;
         let entries = self.entries.into_iter().map(|(n, body)| text(session, Row::Entry(n), body));
         let meta = there(session, Row::Meta, self.meta)?;
-        let SessionState { revision, checkpoint, journal, inputs } = self.state.read(session)?;
+        let SessionState { revision, checkpoint, journal, inputs, terminal: _ } = self.state.read(session)?;
         Ok(SessionRecord {
             meta: decode(session, Row::Meta, &meta)?,
             revision,
@@ -72,6 +73,7 @@ impl StateRows {
             checkpoint: decode(session, Row::Checkpoint, &checkpoint)?,
             journal: journal.collect::<Result<_, _>>()?,
             inputs: inputs(session, self.inputs)?,
+            terminal: self.terminal.map(|body| decode(session, Row::Summary, &body)).transpose()?,
         })
     }
 }

@@ -54,11 +54,15 @@ fn state_rows(db: &Connection, n: i64, revision: u64) -> Result<StateRows, Fail>
         .prepare_cached("SELECT body FROM checkpoints WHERE session = ?1 AND revision = ?2")?
         .query_row((n, revision), |row| row.get(0))
         .optional()?;
+    let terminal: Option<String> =
+        db.prepare_cached("SELECT terminal FROM sessions WHERE n = ?1")?.query_row([n], |row| row.get(0))?;
+    let terminal = terminal.map(String::into_bytes);
     Ok(StateRows {
         revision,
         checkpoint,
         journal: numbered(db, "SELECT pos, body FROM journal WHERE session = ?1 ORDER BY pos", n)?,
         inputs: numbered(db, OPEN_INPUTS, n)?,
+        terminal,
     })
 }
 
