@@ -215,6 +215,8 @@ pub enum Row {
     Usage(u64),
     /// What was said to it, by number.
     Input(u64),
+    /// What was said of a turn, by its number.
+    Round(u64),
     /// What the session list shows.
     Summary,
 }
@@ -243,6 +245,7 @@ impl fmt::Display for Row {
             Self::Meta => f.write_str("the description"),
             Self::Entry(n) => write!(f, "entry {n}"),
             Self::Input(n) => write!(f, "input {n}"),
+            Self::Round(n) => write!(f, "what was said of turn {n}"),
             Self::Checkpoint => f.write_str("the checkpoint"),
             Self::Journal(n) => write!(f, "journal record {n}"),
             Self::Event(n) => write!(f, "event {n}"),

@@ -33,7 +33,7 @@ pub use commits::{
 };
 pub use inbox::{
     a_second_reply_is_refused, an_input_is_used_once, an_input_waits_for_the_commit_that_uses_it,
-    only_an_open_turn_is_spoken_to,
+    only_an_open_turn_is_spoken_to, what_was_said_of_turns_is_kept,
 };
 pub use leases::{
     a_dropped_lease_is_free, a_lost_lease_cannot_write, a_session_has_one_worker,
@@ -75,6 +75,7 @@ macro_rules! store_suite {
             an_input_is_used_once,
             a_second_reply_is_refused,
             only_an_open_turn_is_spoken_to,
+            what_was_said_of_turns_is_kept,
         }
     };
     (@each $subject:expr => $($case:ident),+ $(,)?) => {

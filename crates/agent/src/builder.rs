@@ -1,12 +1,13 @@
 //! Puts the parts of an agent together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_cache::Lifetimes;
-use agent_core::{LanguageModel, RequestSettings, SessionId, TokenCounter};
+use agent_core::{Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
-    AskPolicy, Asker, Checkup, Clock, ContextSource, Harness, HarnessConfig, PostCompact, PrepareCall,
-    PromptSource, RetryPolicy, RuleSink, Session,
+    AfterTurn, AskPolicy, Asker, Checkup, Clock, ContextSource, Drained, Harness, HarnessConfig, PostCompact,
+    PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
@@ -80,6 +81,9 @@ struct Parts {
     asker: Option<Arc<dyn Asker>>,
     tool_hooks: Vec<Arc<dyn ToolHook>>,
     rule_sink: Option<Arc<dyn RuleSink>>,
+    after_turn: Vec<Arc<dyn AfterTurn>>,
+    while_waiting: Option<Heard>,
+    request_lifetime: Option<Duration>,
     retry: Option<RetryPolicy>,
     clock: Option<Arc<dyn Clock>>,
     sources: Vec<Arc<dyn PromptSource>>,
@@ -144,6 +148,11 @@ impl Agent {
     /// `agent-doctor-…`, which is deleted again.
     pub async fn examine(&self) -> Checkup {
         agent_harness::examine(self.0.config()).await
+    }
+
+    /// Waits for the work behind turns, for so long at most; call it before the program ends.
+    pub async fn drain(&self, patience: Duration) -> Drained {
+        self.0.drain(patience).await
     }
 
     /// The driver underneath.
@@ -513,6 +522,40 @@ impl<M> AgentBuilder<M> {
         self
     }
 
+    /// What is done behind each turn that was brought to its end; nobody waits for it. Drain it before the program ends, with
+    /// [`Agent::drain`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use agent::{Agent, RoundSummaries};
+    /// # use agent_testkit::{Reply, ScriptedModel};
+    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let agent = Agent::builder().model(model).after_turn(RoundSummaries::new()).build()?;
+    /// let left = agent.drain(Duration::from_secs(10)).await;
+    /// assert_eq!(left.stopped, 0);
+    /// # Ok::<(), agent::BuildError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn after_turn(mut self, work: impl AfterTurn + 'static) -> Self {
+        self.parts.after_turn.push(Arc::new(work));
+        self
+    }
+
+    /// When a message is heard that is sent while the turn waits for a reply: after it, when not given.
+    pub fn while_waiting(mut self, heard: Heard) -> Self {
+        self.parts.while_waiting = Some(heard);
+        self
+    }
+
+    /// How long a parked turn waits for a reply; for ever when not given.
+    pub fn request_lifetime(mut self, lifetime: Duration) -> Self {
+        self.parts.request_lifetime = Some(lifetime);
+        self
+    }
+
     /// When a failed model call is tried again; [`RetryPolicy::default`] when not given.
     ///
     /// ```
@@ -573,6 +616,9 @@ impl AgentBuilder<WithModel> {
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
             tool_hooks: parts.tool_hooks,
             rule_sink: parts.rule_sink,
+            after_turn: parts.after_turn,
+            while_waiting: parts.while_waiting.unwrap_or_default(),
+            request_lifetime: parts.request_lifetime,
             retry: parts.retry.unwrap_or_default(),
             clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),
             ..defaults

@@ -68,18 +68,19 @@ pub use agent_tools::__macro;
 pub use agent_cache::Lifetimes;
 pub use agent_core::{
     Action, ActionCall, ActionOutcome, Approval, Authorization, COMPLETE_TOOL, CallId, Cancel, CardError,
-    Choice, Closed, Diagnostic, EntryId, Event, EventBody, Finish, FinishKind, History, IdError,
+    Choice, Closed, Diagnostic, EntryId, Event, EventBody, Finish, FinishKind, Heard, History, IdError,
     InputRequest, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ParkKind, Question, Reply,
     RequestId, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Ttl, Usage,
     UserMessage, Wait, WrongReply,
 };
 pub use agent_harness::{
-    AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup,
-    Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint,
-    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Handed, Harness, HarnessConfig,
-    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
-    PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run, Session,
-    SourceError, StepReport, SystemClock, TurnEnd, Workspace,
+    AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, Background,
+    CallChanges, CallCx, CheckStatus, Checkup, Clock, CompactedTier, Compaction, ContextCx, ContextSource,
+    Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier,
+    Finding, Handed, Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next, NobodyToAsk,
+    PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter, RequestError, RetryPolicy,
+    RoundSummaries, RuleSink, RuleSinkError, Run, Session, SourceError, StepReport, SystemClock, TurnEnd,
+    Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]

@@ -5,6 +5,7 @@ use agent_turn::Want;
 
 use super::Drive;
 use crate::run::TurnEnd;
+use crate::{AfterTurnCx, Harness};
 
 impl Drive {
     /// Adds the closing events when the turn is over or waits.
@@ -46,6 +47,23 @@ impl Drive {
                 preview,
                 bytes,
             });
+        }
+    }
+
+    /// Begins what is done behind a turn that was brought to its end; nobody waits for it (requirement L11).
+    pub(super) fn begin_background(&self, end: &TurnEnd) {
+        if !end.reason.is_success() {
+            return;
+        }
+        for work in &self.config.after_turn {
+            let cx = AfterTurnCx {
+                session: self.session(),
+                turn: end.turn,
+                reason: end.reason.clone(),
+                agent: Harness::of(self.config.clone()),
+                cancel: self.config.background.cancel().child(),
+            };
+            self.config.background.after_turn(work.clone(), cx);
         }
     }
 

@@ -12,6 +12,7 @@ mod offload;
 mod open;
 mod park;
 mod prepare;
+mod resume;
 mod retry;
 mod server;
 mod tools;
@@ -20,8 +21,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, EntryId, InputId, ModelError, RawJson, SessionId, TerminalReason, TurnId, Usage,
-    UserMessage,
+    CallId, Cancel, EntryId, InputId, ModelError, RawJson, RoundSummary, SessionId, TerminalReason, TurnId,
+    Usage, UserMessage,
 };
 use agent_prepare::Prepared;
 use agent_turn::{Report, Turn, Want};
@@ -35,6 +36,7 @@ use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::{Next, StepReport, TurnEnd};
 
+pub(crate) use ask::{apart, asked};
 pub(crate) use park::fits;
 pub(crate) use server::has_compacted;
 
@@ -62,6 +64,8 @@ pub(crate) struct Drive {
     recovered: Recovered,
     /// Calls that were told as requested and that the turn answers, because the run was stopped.
     unrun: Vec<CallId>,
+    /// What was said of older turns, until the session that was taken up has looked whether to begin from it.
+    rounds: Vec<RoundSummary>,
     /// Whether it was told that the turn waits.
     is_waiting_told: bool,
     /// The failure that ended the turn.
@@ -108,8 +112,9 @@ impl Drive {
         out: Outbox,
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
-        let Loaded { live, repairs, changes, open, created, inputs } = loaded;
+        let Loaded { live, repairs, changes, open, created, inputs, rounds } = loaded;
         let mut drive = Self::of(config, live, out, cancel);
+        drive.rounds = rounds;
         drive.tell_opening(repairs, changes, created);
         match incoming {
             Incoming::Message(message) => drive.waiting.push_back((None, message)),
@@ -143,6 +148,7 @@ impl Drive {
             waiting: VecDeque::new(),
             recovered: Recovered::default(),
             unrun: Vec::new(),
+            rounds: Vec::new(),
             is_waiting_told: false,
             error: None,
             spent: Usage::default(),
@@ -167,6 +173,7 @@ impl Drive {
         self.open().await?;
         loop {
             let end = self.run_turn().await?;
+            self.begin_background(&end);
             if self.is_parked() || self.cancel.is_cancelled() {
                 return Ok(end);
             }

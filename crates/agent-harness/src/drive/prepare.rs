@@ -41,6 +41,9 @@ impl Drive {
 
     async fn prepared_step(&mut self) -> Result<Prepared, Unprepared> {
         self.join().await?;
+        if !self.rounds.is_empty() {
+            self.begin_from_rounds().await?;
+        }
         self.tell_level();
         let cause = if self.turn.step() == StepNo::FIRST { Cause::First } else { Cause::Continuation };
         match self.compact(cause).await? {
