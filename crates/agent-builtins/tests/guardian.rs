@@ -85,10 +85,11 @@ async fn commands_end_when_the_agent_is_killed() {
         format!("setsid bash -c 'trap \"\" TERM; {write}' & sleep 60"),
         format!("set -m; env -i bash -c '{write}' & sleep 60"),
         format!("setsid env -i bash -c '{write}' & sleep 60"),
+        format!("(setsid env -i bash -c '{write}' >/dev/null 2>&1 &); sleep 60"),
     ];
     for way in WAYS {
-        let [one, two, three, four] = commands.each_ref().map(|command| check(way, command));
-        tokio::join!(one, two, three, four);
+        let [one, two, three, four, five] = commands.each_ref().map(|command| check(way, command));
+        tokio::join!(one, two, three, four, five);
     }
 }
 
