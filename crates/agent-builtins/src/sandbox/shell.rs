@@ -107,6 +107,7 @@ impl Start<'_> {
 
     fn begin(&self, streams: Streams) -> io::Result<Running> {
         let began = Instant::now();
+        self.wall.map_or(Ok(()), Wall::check)?;
         let mark = Mark::new();
         let guardian = Guardian::start(&mark)?;
         let Piped { child, input, out, errors } = self.spawn(&mark, &streams)?;
