@@ -70,7 +70,7 @@ pub(crate) enum ToolsCommand {
     ///
     /// Each call is a session of its own: a background job ends with it, and a file that is to be changed has to be read in
     /// it first, with --read.
-    Call(CallArgs),
+    Call(Box<CallArgs>),
 }
 
 #[derive(Debug, Parser)]
