@@ -72,7 +72,7 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         Command::Tools(args) => match args.command {
             ToolsCommand::List(args) => cmd::tools::list(&args),
             ToolsCommand::Show(args) => cmd::tools::show(&args),
-            ToolsCommand::Call(args) => cmd::tools::call(args).await,
+            ToolsCommand::Call(args) => cmd::tools::call(*args).await,
         },
         Command::Permissions(args) => match args.command {
             PermissionsCommand::Check(args) => cmd::permissions::check(args).await,
