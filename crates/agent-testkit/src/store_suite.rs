@@ -13,6 +13,7 @@
 
 mod commits;
 mod leases;
+mod machine;
 mod parts;
 mod sessions;
 
@@ -34,6 +35,7 @@ pub use leases::{
     a_dropped_lease_is_free, a_lost_lease_cannot_write, a_session_has_one_worker,
     of_many_workers_one_gets_the_session, sessions_do_not_wait_for_each_other,
 };
+pub use machine::{any_schedule_ends_as_the_model_says, play};
 use parts::{EMPTY, event, id, meta, none, user};
 pub use sessions::{
     a_deleted_session_leaves_nothing, a_session_is_created_once, a_session_that_does_not_exist_is_said,
@@ -66,6 +68,7 @@ macro_rules! store_suite {
             a_session_that_does_not_exist_is_said,
             sessions_do_not_wait_for_each_other,
             reopening_keeps_everything,
+            any_schedule_ends_as_the_model_says,
         }
     };
     (@each $subject:expr => $($case:ident),+ $(,)?) => {
