@@ -24,7 +24,7 @@ pub(crate) fn register() {
 
 /// The directory of a path.
 pub(crate) fn dir_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(dir, _)| dir)
+    path.rsplit_once(['/', '\\']).map_or("", |(dir, _)| dir)
 }
 
 // SAFETY: SQLite itself keeps the accesses of its threads apart, by the locks of `Shared` and by barriers.

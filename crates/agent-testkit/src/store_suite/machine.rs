@@ -60,26 +60,36 @@ enum Act {
     Commit,
     /// A commit whose event leaves a number out.
     Gap,
+    /// A commit that builds on a revision which is not there yet.
+    Stale,
     Journal,
     Blob(u8),
     Delete,
 }
 
-const ACTS: [Act; 16] = [
-    Act::Take,
-    Act::Take,
+const ACTS: [Act; 24] = [
     Act::Take,
     Act::Give,
+    Act::Lose,
     Act::Lose,
     Act::Look,
     Act::Create,
     Act::Create,
+    Act::Create,
+    Act::Create,
+    Act::Commit,
+    Act::Commit,
+    Act::Commit,
     Act::Commit,
     Act::Commit,
     Act::Commit,
     Act::Gap,
+    Act::Stale,
     Act::Journal,
     Act::Journal,
+    Act::Journal,
+    Act::Journal,
+    Act::Blob(7),
     Act::Blob(7),
     Act::Delete,
 ];
@@ -87,7 +97,7 @@ const ACTS: [Act; 16] = [
 impl Deed {
     fn of([act, who, how]: [u8; 3]) -> Self {
         let act = ACTS.get(usize::from(act) % ACTS.len()).copied().unwrap_or(Act::Look);
-        Self { act, worker: who & 1, session: usize::from(who >> 1 & 1), dies: how % 8 == 7 }
+        Self { act, worker: who & 1, session: usize::from(who >> 1 & 1), dies: how % 16 == 15 }
     }
 }
 
@@ -140,7 +150,7 @@ impl World {
             Act::Give => drop(self.held.remove(&(deed.worker, deed.session))),
             Act::Lose => self.lose(deed),
             Act::Look => self.look(deed),
-            Act::Create | Act::Commit | Act::Gap | Act::Journal | Act::Blob(_) | Act::Delete => {
+            Act::Create | Act::Commit | Act::Gap | Act::Stale | Act::Journal | Act::Blob(_) | Act::Delete => {
                 self.write(deed)?
             }
         }
@@ -183,7 +193,7 @@ impl World {
     fn write(&mut self, deed: Deed) -> Result<(), String> {
         let needs_lease = !matches!(deed.act, Act::Blob(_));
         if needs_lease && !self.held.contains_key(&(deed.worker, deed.session)) {
-            return Ok(());
+            return self.take(deed);
         }
         let expect = self.expected(deed);
         let answer = self.ask(deed);
@@ -261,7 +271,8 @@ impl World {
             };
         }
         let session = place.as_mut().ok_or("missing")?;
-        if matches!(deed.act, Act::Commit | Act::Gap) && held.revision != session.revision {
+        let commits = matches!(deed.act, Act::Commit | Act::Gap | Act::Stale);
+        if commits && held.builds_on(deed.act) != session.revision {
             return Err("stale");
         }
         if deed.act == Act::Delete {
@@ -325,9 +336,14 @@ impl Model {
 }
 
 impl Held {
+    /// The revision that a commit of the worker names.
+    fn builds_on(&self, act: Act) -> u64 {
+        self.revision + u64::from(act == Act::Stale)
+    }
+
     /// The number of the event that goes with the deed.
     fn next(&self, act: Act) -> u64 {
-        self.last_seq + if act == Act::Gap { 2 } else { 1 }
+        self.last_seq + 1 + u64::from(act == Act::Gap)
     }
 }
 
@@ -355,10 +371,10 @@ async fn ask(store: &Arc<dyn Store>, held: Option<&Held>, deed: Deed) -> Result<
         Act::Journal => store.journal(lease, &[pending("c1")], &events).await,
         // A lease cannot be shared, and the worker keeps its own.
         Act::Delete => store.delete(Lease::new(session, lease.epoch(), ())).await,
-        Act::Commit | Act::Gap => {
+        Act::Commit | Act::Gap | Act::Stale => {
             let checkpoint = Checkpoint { last_turn: held.revision + 1, ..none() };
             let (entries, spent) = ([said(held.revision)], usage(held.revision));
-            let expect = Revision(held.revision);
+            let expect = Revision(held.builds_on(deed.act));
             let commit =
                 Commit { expect, entries: &entries, usage: Some(&spent), events: &events, ..of(&checkpoint) };
             store.commit(lease, commit).await.map(|_| ())
