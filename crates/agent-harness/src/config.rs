@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_cache::Lifetimes;
 use agent_core::{
-    BytesPerToken, COMPLETE_TOOL, LanguageModel, RequestSettings, SessionId, TokenCounter, Ttl,
+    BytesPerToken, COMPLETE_TOOL, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter, Ttl,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::Prompt;
@@ -62,6 +62,8 @@ pub struct HarnessConfig {
     pub permissions: Permissions,
     /// Who is asked when a call needs permission.
     pub asker: Arc<dyn Asker>,
+    /// When a message is heard that is sent while the turn waits for a reply (requirement L7).
+    pub while_waiting: Heard,
     /// How long a parked turn waits for a reply; for ever when `None` (requirement L7).
     pub request_lifetime: Option<Duration>,
     /// What stands before and behind every tool call, in this order (requirement T3).
@@ -98,6 +100,7 @@ impl HarnessConfig {
             after_compaction: Vec::new(),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
+            while_waiting: Heard::After,
             request_lifetime: None,
             tool_hooks: Vec::new(),
             rule_sink: None,

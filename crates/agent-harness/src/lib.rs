@@ -41,6 +41,7 @@ mod error;
 mod explain;
 mod front;
 mod gauge;
+mod handed;
 mod hooks;
 mod listed;
 mod live;
@@ -62,11 +63,12 @@ pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::{HarnessError, RequestError};
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
-pub use run::{Run, TurnEnd};
+pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};
 pub use workspace::{Environment, Workspace};

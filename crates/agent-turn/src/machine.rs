@@ -100,6 +100,14 @@ impl Turn {
         &self.usage
     }
 
+    /// The step whose calls run or wait.
+    pub fn pending(&self) -> Option<&PendingStep> {
+        match &self.state {
+            State::Tools(pending) | State::Parked(_, pending) => Some(pending),
+            State::Prepare | State::Model | State::Ended(_) => None,
+        }
+    }
+
     /// What to do next. Asking changes nothing.
     pub fn poll(&self) -> Want<'_> {
         match &self.state {

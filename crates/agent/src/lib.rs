@@ -76,10 +76,10 @@ pub use agent_core::{
 pub use agent_harness::{
     AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup,
     Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint,
-    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Harness, HarnessConfig,
-    HarnessError, Jitter, MessageKind, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource,
-    RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run, Session, SourceError, SystemClock,
-    TurnEnd, Workspace,
+    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Handed, Harness, HarnessConfig,
+    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
+    PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run, Session,
+    SourceError, StepReport, SystemClock, TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]

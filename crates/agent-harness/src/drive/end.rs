@@ -11,7 +11,9 @@ impl Drive {
     pub(super) fn tell_end(&mut self) {
         let reason = match self.turn.poll() {
             Want::Park(on) => {
-                self.out.stage(EventBody::TurnWaiting { on });
+                if !std::mem::replace(&mut self.is_waiting_told, true) {
+                    self.out.stage(EventBody::TurnWaiting { on });
+                }
                 return;
             }
             Want::End(reason) => reason.clone(),

@@ -153,23 +153,27 @@ impl Drive {
         self.report(Report::Failed(error)).await
     }
 
-    /// Lets a waiting message, and a day that has begun, join the turn before its next model call.
+    /// Lets what was said, and a day that has begun, join the turn before its next model call.
     async fn join(&mut self) -> Result<(), HarnessError> {
-        let joins = if self.waiting.is_some() {
+        self.hear().await?;
+        let joins = if self.waiting.is_empty() {
+            self.note_date()?
+        } else {
             self.push_waiting()?;
             true
-        } else {
-            self.note_date()?
         };
-        if joins { self.write().await } else { Ok(()) }
+        if joins || !self.live.consumed.is_empty() { self.write().await } else { Ok(()) }
     }
 
+    /// What was said enters the history; the next commit takes it out of the inbox.
     pub(super) fn push_waiting(&mut self) -> Result<(), HarnessError> {
-        let Some(message) = self.waiting.take() else { return Ok(()) };
-        let text = message.plain();
-        let message = self.date_message(message)?;
-        let entry = self.live.push(Entry::User(message))?;
-        self.out.stage(EventBody::MessageReceived { entry, text });
+        for (input, message) in std::mem::take(&mut self.waiting) {
+            let text = message.plain();
+            let message = self.date_message(message)?;
+            let entry = self.live.push(Entry::User(message))?;
+            self.live.consumed.extend(input);
+            self.out.stage(EventBody::MessageReceived { entry, text });
+        }
         Ok(())
     }
 }

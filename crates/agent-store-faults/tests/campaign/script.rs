@@ -170,10 +170,11 @@ impl<'a> Runner<'a> {
             checkpoint: &checkpoint(revision + 1),
             usage: Some(&usage),
             events: &events,
+            consumed: &[],
             terminal,
             now_ms: i64::try_from(held.last_seq).unwrap(),
         };
-        held.revision = wait_for(store.commit(&held.lease, commit))?;
+        held.revision = wait_for(store.commit(&held.lease, commit))?.revision;
         held.last_seq += 2;
         Ok(())
     }
