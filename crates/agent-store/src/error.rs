@@ -159,6 +159,14 @@ pub enum StoreError {
         #[source]
         cause: Cause,
     },
+    /// The disk did not read or write what it was asked to. Nothing of the call is seen afterwards; if the process dies
+    /// before its next write, the next one may find the call done, as it may one that got no answer.
+    #[error("the disk failed to read or write; check it, then try again: {cause}")]
+    DiskFailed {
+        /// What the database said.
+        #[source]
+        cause: Cause,
+    },
     /// Another process held the database for too long.
     #[error("another process holds the database; try again when it is done: {cause}")]
     DatabaseBusy {
