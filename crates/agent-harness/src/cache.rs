@@ -113,6 +113,11 @@ impl PromptCache {
         !self.asked_otherwise && self.changes.is_empty() && (self.lives_ms == 0 || age <= self.lives_ms)
     }
 
+    /// Whether another choice of tools has the session's provider read the conversation anew.
+    pub(crate) fn choice_counts(&self) -> bool {
+        self.choice_counts
+    }
+
     /// What the prompt begins with (requirement A7).
     pub(crate) fn begins(&mut self) -> EventBody {
         self.told.clone_from(&self.base);

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use agent_core::{Cancel, Event, InputRequest, ModelError, TerminalReason, TurnId, Usage};
+use agent_core::{Cancel, Event, InputRequest, ModelError, RawJson, TerminalReason, TurnId, Usage};
 use agent_prepare::ContextState;
 
 use crate::HarnessError;
@@ -46,6 +46,10 @@ pub struct TurnEnd {
     pub requests: Vec<InputRequest>,
     /// The failure of the model call that ended it.
     pub error: Option<ModelError>,
+    /// The final output of a task, as exactly the JSON that the model wrote.
+    pub output: Option<RawJson>,
+    /// The name of the stop condition that ended it, for example `cost_budget(0.5)`.
+    pub stopped_by: Option<String>,
 }
 
 impl Run {

@@ -1,9 +1,11 @@
 //! Puts the parts of an agent together.
 
+mod task;
+
 use std::sync::Arc;
 
 use agent_cache::Lifetimes;
-use agent_core::{LanguageModel, RequestSettings, SessionId, TokenCounter};
+use agent_core::{CardError, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
     AskPolicy, Asker, Checkup, Clock, ContextSource, Harness, HarnessConfig, PostCompact, PrepareCall,
     PromptSource, RetryPolicy, RuleSink, Session,
@@ -58,6 +60,9 @@ pub enum BuildError {
     /// A block of the system prompt cannot be sent.
     #[error(transparent)]
     Prompt(#[from] FragmentError),
+    /// The type of the final output is no input of a tool.
+    #[error("the final output cannot be called for: {0}")]
+    Output(#[from] CardError),
 }
 
 /// The system prompt so far.
@@ -92,6 +97,7 @@ struct Parts {
     ask: Option<AskPolicy>,
     counter: Option<Arc<dyn TokenCounter>>,
     after_compaction: Vec<Arc<dyn PostCompact>>,
+    task: task::TaskParts,
     #[cfg(feature = "builtins")]
     searches_web: bool,
 }
@@ -553,11 +559,13 @@ impl AgentBuilder<WithModel> {
             return Err(refused.into());
         }
         let tools = parts.tools(&*model);
+        let tools = parts.task.with_output(tools)?;
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {
             prompt,
             sources: parts.sources,
             tells_date: parts.tells_date,
+            mode: parts.task.mode(),
             lifetimes: parts.lifetimes.unwrap_or(defaults.lifetimes),
             pipeline: parts.pipeline.unwrap_or_default(),
             contexts: parts.contexts,

@@ -91,7 +91,11 @@ pub use agent_tools::{
     Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet,
     ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
 };
-pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
+pub use agent_turn::{
+    ContinueHook, DEFAULT_FAILURES, DEFAULT_STEPS, Mode, Stop, StopCondition, StopConditionExt, StopCx,
+    Streak, Task, Todos, consecutive_failures, continue_when, cost_budget, no_progress, step_count,
+    stop_when, todos_done, token_budget, tool_called, wall_clock,
+};
 
 #[cfg(feature = "web")]
 pub use agent_builtins::{

@@ -69,7 +69,7 @@ fn limit(stop: &dyn StopCondition) -> Option<(u32, Stop)> {
         StepRecord::new(Response::of(AssistantPart::text("Going on.").into_iter().collect()), Vec::new());
     let last = last.ok()?;
     let usage = Usage::default();
-    (1..=MOST).find_map(|steps| Some((steps, stop.check(&StopCx { steps, last: &last, usage: &usage })?)))
+    (1..=MOST).find_map(|steps| Some((steps, stop.check(&StopCx::new(steps, &last, &usage))?)))
 }
 
 /// Whether a call of this tool that succeeded ends a turn.
@@ -77,7 +77,7 @@ fn ends_at(stop: &dyn StopCondition, tool: &str) -> bool {
     let call = call(0, tool);
     let result = ToolResult { call: call.id.clone(), output: ToolOutput::text("Done.") };
     let step = StepRecord::new(Response::of(vec![AssistantPart::ToolCall(call)]), vec![result]);
-    let fires = |last: &StepRecord| stop.check(&StopCx { steps: 1, last, usage: &Usage::default() });
+    let fires = |last: &StepRecord| stop.check(&StopCx::new(1, last, &Usage::default()));
     step.ok()
         .and_then(|step| fires(&step))
         .is_some_and(|stop| matches!(stop, Stop::Tool(_) | Stop::Custom(_)))
@@ -88,8 +88,13 @@ fn spends(stop: &dyn StopCondition) -> Option<String> {
     let usage = Usage { input: TOKENS, output: TOKENS, ..Usage::default() };
     let last =
         StepRecord::new(Response::of(AssistantPart::text("Going on.").into_iter().collect()), Vec::new());
-    match stop.check(&StopCx { steps: 1, last: &last.ok()?, usage: &usage })? {
-        Stop::Custom(name) => Some(name),
-        Stop::Steps(_) | Stop::Tool(_) => None,
+    match stop.check(&StopCx::new(1, &last.ok()?, &usage))? {
+        Stop::Custom(name) | Stop::Budget(name) => Some(name),
+        Stop::Steps(_)
+        | Stop::Tool(_)
+        | Stop::Todos
+        | Stop::Failures(_)
+        | Stop::NoProgress
+        | Stop::Both(..) => None,
     }
 }
