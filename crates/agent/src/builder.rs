@@ -54,7 +54,7 @@ pub struct NeedsModel;
 pub struct WithModel(Arc<dyn LanguageModel>);
 
 /// An agent that cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A block of the system prompt cannot be sent.

@@ -76,7 +76,7 @@ impl<M> AgentBuilder<M> {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new(vec![Reply::call("final_output", r#"{"ready":true}"#)]);
+    /// let model = ScriptedModel::new(vec![Reply::tool("final_output", r#"{"ready":true}"#)]);
     /// let agent = Agent::builder().model(model).final_output::<Verdict>().build()?;
     /// let end = agent.session(SessionId::new("s")?).send("Review it.").await?.finish().await?;
     /// let verdict: Verdict = end.output.ok_or("no output")?.to()?;
