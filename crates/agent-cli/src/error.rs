@@ -139,7 +139,8 @@ impl CliError {
     /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoKey { .. }
+            Self::NoPrices { .. }
+            | Self::NoKey { .. }
             | Self::Model { .. }
             | Self::Given { .. }
             | Self::Sandbox(_)

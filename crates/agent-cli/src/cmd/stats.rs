@@ -85,13 +85,11 @@ async fn of_session(
     let (mut steps, mut ended) = (0, 0);
     let mut reasons = BTreeMap::new();
     for event in store.events(&line.id, 0).await? {
-        match event.body {
-            EventBody::StepCompleted { .. } => steps += 1,
-            EventBody::TurnCompleted { reason, .. } | EventBody::TurnFailed { reason, .. } => {
-                ended += 1;
-                *reasons.entry(reason.to_string()).or_default() += 1;
-            }
-            _ => {}
+        if let EventBody::TurnCompleted { reason, .. } | EventBody::TurnFailed { reason, .. } = event.body {
+            ended += 1;
+            *reasons.entry(reason.to_string()).or_default() += 1;
+        } else if let EventBody::StepCompleted { .. } = event.body {
+            steps += 1;
         }
     }
     if line.turns > ended {

@@ -47,7 +47,7 @@ async fn sums_of_sessions_and_models() {
     );
     assert!(one.contains("; cost $0.") && !one.contains("second"), "{one}");
     let missing = home.agent(&["stats", "third"]).await;
-    assert_eq!(missing.code, Some(1));
+    assert_eq!(missing.code, Some(2));
     assert!(missing.stderr.contains("there is no session third"), "{}", missing.stderr);
 }
 
