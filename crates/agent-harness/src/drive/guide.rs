@@ -68,11 +68,25 @@ impl Guide {
         match (&self.guidance, output_tool) {
             // Without it the turn has no result, which is dearer than a prompt read anew.
             (Guidance::LastCall { .. } | Guidance::Deliver(_), Some(tool)) => force(tool),
-            (Guidance::LastCall { .. }, None) if !self.choice_costs && !cx.of.tools.is_empty() => {
+            // A tool that is forced would leave no room for words.
+            (Guidance::LastCall { .. }, None)
+                if (!self.choice_costs || is_forced(cx)) && !cx.of.tools.is_empty() =>
+            {
                 Some(ToolChoice::None)
             }
             (Guidance::LastCall { .. } | Guidance::Deliver(_), None)
             | (Guidance::Advice(_) | Guidance::Nudge(_), _) => None,
         }
     }
+}
+
+/// Whether a stage before has the model call a tool.
+fn is_forced(cx: &StageCx<'_>) -> bool {
+    let choice = cx.so_far.tool_choice.as_ref();
+    choice.is_some_and(|choice| {
+        matches!(
+            choice,
+            ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::Allowed { required: true, .. }
+        )
+    })
 }

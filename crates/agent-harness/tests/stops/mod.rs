@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use agent_core::{ModelProfile, Prices, TerminalReason, Usage};
+use agent_core::{ModelProfile, Prices, TerminalReason, ToolChoice, Usage};
 use agent_harness::{Clock, Harness, HarnessConfig, TurnEnd};
+use agent_prepare::{Choose, Pipeline};
 use agent_store::Store;
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{FINAL_OUTPUT_TOOL, ToolSet, final_output};
@@ -36,6 +37,11 @@ fn look(what: &str) -> Reply {
 
 /// An agent with all conditions but what `change` makes of it.
 fn agent(replies: Vec<Reply>, change: impl FnOnce(&mut HarnessConfig)) -> Agent {
+    agent_of("scripted", replies, change)
+}
+
+/// The same with a model of this provider.
+fn agent_of(provider: &str, replies: Vec<Reply>, change: impl FnOnce(&mut HarnessConfig)) -> Agent {
     let profile = ModelProfile {
         prices: Some(Prices {
             input: 1_000.0,
@@ -46,7 +52,7 @@ fn agent(replies: Vec<Reply>, change: impl FnOnce(&mut HarnessConfig)) -> Agent 
             as_of: "2026-11-30".into(),
         }),
         forced_tool_choice: true,
-        ..ModelProfile::conservative("scripted", "scripted")
+        ..ModelProfile::conservative(provider, "scripted")
     };
     let model = ScriptedModel::new(replies).by_history().with_profile(profile);
     let mut agent = Agent::with(model, Points::default(), Effects::default());
@@ -98,6 +104,24 @@ fn the_last_step_is_announced_and_has_no_tools() {
     step:
     ");
     assert_eq!(choices(&agent), [r#""auto""#, r#""auto""#, r#""none""#]);
+}
+
+/// Another choice of tools has this provider read the conversation anew, so the note alone asks for words; unless a tool is
+/// forced, which would leave no room for them.
+#[test]
+fn the_choice_stays_where_a_change_costs_the_cache() {
+    let check = |pipeline: Pipeline, expect: [&str; 2]| {
+        let agent = agent_of("anthropic", vec![look("a"), Reply::text("Half.")], |config| {
+            config.stop = Arc::new(step_count(2));
+            config.pipeline = pipeline;
+        });
+        assert_eq!(say(&agent).reason, TerminalReason::MaxSteps);
+        assert_eq!(choices(&agent), expect);
+        assert!(talk(&block(agent.history())).contains("note: This is your last step"));
+    };
+    check(Pipeline::standard(), [r#""auto""#, r#""auto""#]);
+    let forced = Pipeline::standard().then(Choose::from_step(0, ToolChoice::Required));
+    check(forced, [r#""required""#, r#""none""#]);
 }
 
 #[test]
