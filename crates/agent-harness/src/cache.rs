@@ -123,6 +123,11 @@ impl PromptCache {
         self.asked_ms.map_or(0, |asked| u64::try_from(now_ms.saturating_sub(asked)).unwrap_or(0))
     }
 
+    /// Whether another choice of tools has the session's provider read the conversation anew.
+    pub(crate) fn choice_counts(&self) -> bool {
+        self.choice_counts
+    }
+
     /// What the prompt begins with (requirement A7).
     pub(crate) fn begins(&mut self) -> EventBody {
         self.told.clone_from(&self.base);

@@ -12,7 +12,7 @@ use agent_prepare::Pipeline;
 use agent_prompt::Prompt;
 use agent_store::Store;
 use agent_tools::{Permissions, ToolHook, ToolSet};
-use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
+use agent_turn::{DEFAULT_STEPS, Mode, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::SourceError;
 use crate::drive::{apart, asked};
@@ -48,6 +48,8 @@ pub struct HarnessConfig {
     pub settings: RequestSettings,
     /// When a turn ends although the model would go on.
     pub stop: Arc<dyn StopCondition>,
+    /// Whether words without calls end a turn, or a task asks for more.
+    pub mode: Mode,
     /// Compaction, and what each step is made of.
     pub pipeline: Pipeline,
     /// What is looked up before the pipeline, in order.
@@ -102,6 +104,7 @@ impl HarnessConfig {
             lifetimes: Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::FiveMinutes },
             settings: RequestSettings::default(),
             stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL))),
+            mode: Mode::Conversation,
             pipeline: Pipeline::standard(),
             contexts: Vec::new(),
             prepare_call: None,

@@ -14,6 +14,7 @@ mod park;
 mod prepare;
 mod prompt;
 mod retry;
+mod stops;
 mod support;
 mod tools;
 mod turns;

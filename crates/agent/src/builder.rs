@@ -1,10 +1,12 @@
 //! Puts the parts of an agent together.
 
+mod task;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_cache::Lifetimes;
-use agent_core::{Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
+use agent_core::{CardError, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
     AfterTurn, AskPolicy, Asker, Checkup, Clock, ContextSource, Drained, Harness, HarnessConfig, PostCompact,
     PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
@@ -53,12 +55,15 @@ pub struct NeedsModel;
 pub struct WithModel(Arc<dyn LanguageModel>);
 
 /// An agent that cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A block of the system prompt cannot be sent.
     #[error(transparent)]
     Prompt(#[from] FragmentError),
+    /// The type of the final output is no input of a tool.
+    #[error("the final output cannot be called for: {0}")]
+    Output(#[from] CardError),
 }
 
 /// The system prompt so far.
@@ -96,6 +101,7 @@ struct Parts {
     ask: Option<AskPolicy>,
     counter: Option<Arc<dyn TokenCounter>>,
     after_compaction: Vec<Arc<dyn PostCompact>>,
+    task: task::TaskParts,
     #[cfg(feature = "builtins")]
     searches_web: bool,
 }
@@ -596,11 +602,13 @@ impl AgentBuilder<WithModel> {
             return Err(refused.into());
         }
         let tools = parts.tools(&*model);
+        let tools = parts.task.with_output(tools)?;
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {
             prompt,
             sources: parts.sources,
             tells_date: parts.tells_date,
+            mode: parts.task.mode(),
             lifetimes: parts.lifetimes.unwrap_or(defaults.lifetimes),
             pipeline: parts.pipeline.unwrap_or_default(),
             contexts: parts.contexts,

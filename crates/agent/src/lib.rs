@@ -92,7 +92,11 @@ pub use agent_tools::{
     Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet,
     ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
 };
-pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
+pub use agent_turn::{
+    ContinueHook, DEFAULT_FAILURES, DEFAULT_STEPS, Mode, Stop, StopCondition, StopConditionExt, StopCx,
+    Streak, Task, Todos, consecutive_failures, continue_when, cost_budget, no_progress, step_count,
+    stop_when, todos_done, token_budget, tool_called, wall_clock,
+};
 
 #[cfg(feature = "web")]
 pub use agent_builtins::{
@@ -160,6 +164,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/write-a-tool.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/stopping.md")]
 #[doc = include_str!("../../../docs/guides/skills.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]

@@ -37,7 +37,7 @@ impl Drive {
         let (model, request) = self.question(&ask)?;
         let (answer, usage) = asked(&self.config, &*model, &request, &self.cancel).await;
         tracing::debug!(input = usage.input, output = usage.output, "a model was asked beside the turn");
-        self.pay(&usage);
+        self.pay_beside(model.profile(), &usage);
         // It is paid for: a commit keeps that should the process die.
         self.write().await?;
         Ok(answer)

@@ -6,6 +6,7 @@ mod commit;
 mod compact;
 mod date;
 mod end;
+mod guide;
 mod hear;
 mod model;
 mod offload;
@@ -25,7 +26,7 @@ use agent_core::{
     Usage, UserMessage,
 };
 use agent_prepare::Prepared;
-use agent_turn::{Report, Turn, Want};
+use agent_turn::{Report, Rules, Seen, Turn, Want};
 use tracing::Instrument;
 
 use crate::HarnessError;
@@ -76,6 +77,10 @@ pub(crate) struct Drive {
     unrecorded: Option<Usage>,
     /// Tokens of the step's attempts that failed.
     voided: Usage,
+    /// What the turn has not been told yet of what was spent.
+    seen: Seen,
+    /// When it was last told, by the clock.
+    seen_ms: i64,
     /// The retries this run has left.
     retries: RetryBudget,
     /// The turn as last written.
@@ -134,6 +139,8 @@ impl Drive {
     fn of(config: Arc<HarnessConfig>, live: Box<Live>, out: Outbox, cancel: Cancel) -> Self {
         Self {
             retries: RetryBudget::new(&config.retry),
+            seen: Seen::default(),
+            seen_ms: config.clock.now_ms(),
             agent: config.clone(),
             config,
             call: call::Call::default(),
@@ -275,7 +282,8 @@ impl Drive {
         };
         let worked = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         let tools::Worked { results, spent } = worked;
-        self.pay(&spent);
+        let model = self.config.summary_model.as_ref().unwrap_or(&self.config.model).clone();
+        self.pay_beside(model.profile(), &spent);
         for result in results {
             self.report(Report::Result(result)).await?;
         }
@@ -293,11 +301,14 @@ impl Drive {
     /// Tells the turn, and commits when that completed a step or ended the turn.
     async fn report(&mut self, report: Report) -> Result<(), HarnessError> {
         let at = self.turn.step();
-        let step = self.turn.handle(&*self.config.stop, report)?;
+        self.tell_seen();
+        let config = self.config.clone();
+        let rules = Rules { stop: &*config.stop, mode: &config.mode };
+        let step = self.turn.handle(rules, report)?;
         let stopped =
             step.is_some() && self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_));
         if stopped {
-            self.turn.handle(&*self.config.stop, Report::Aborted(None))?;
+            self.turn.handle(rules, Report::Aborted(None))?;
         }
         match (step, self.turn.poll()) {
             (Some(step), _) => self.commit_step(at, step).await,
