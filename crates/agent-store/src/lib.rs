@@ -34,10 +34,11 @@
 //!     checkpoint: &checkpoint,
 //!     usage: None,
 //!     events: &[],
-//!     consumed: &[],//!     terminal: None,
+//!     consumed: &[],
+//!     terminal: None,
 //!     now_ms: 1,
 //! };
-//! assert_eq!(store.commit(&lease, commit).await?, Revision(1));
+//! assert_eq!(store.commit(&lease, commit).await?.revision, Revision(1));
 //! assert!(store.commit(&lease, commit).await.is_err(), "the revision it builds on is stale now");
 //! assert_eq!(store.load(&id).await?.map(|session| session.entries.len()), Some(1));
 //! # Ok(())
