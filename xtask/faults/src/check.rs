@@ -109,6 +109,9 @@ fn judge_end(whole: &Picture, last: &Picture, found: &mut Vec<String>) {
     if last.requests != whole.requests {
         found.push(format!("it waits for {:?}, not {:?}", last.requests, whole.requests));
     }
+    if last.asked != whole.asked {
+        found.push(format!("it asked {:?}, not {:?}", last.asked, whole.asked));
+    }
     if last.output_tokens != whole.output_tokens {
         found.push(format!(
             "{} tokens of output are counted, not {}",

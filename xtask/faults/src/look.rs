@@ -25,6 +25,8 @@ pub(crate) struct Picture {
     pub(crate) started: BTreeMap<String, String>,
     /// Requests that nobody has replied to.
     pub(crate) requests: BTreeSet<String>,
+    /// Every request that was ever told, with how often.
+    pub(crate) asked: BTreeMap<String, usize>,
     pub(crate) output_tokens: u64,
     /// What does not agree with itself.
     pub(crate) faults: Vec<String>,
@@ -49,7 +51,13 @@ pub(crate) async fn look(data: &Path) -> Result<Option<Picture>, Fault> {
     if let Some(Err(error)) = store.sessions().await?.first() {
         faults.push(format!("the list of sessions cannot be shown: {error}"));
     }
-    picture(&record, faults).map(Some)
+    let mut picture = picture(&record, faults)?;
+    for event in &events {
+        if let EventBody::InputRequested(request) = &event.body {
+            *picture.asked.entry(request.id.to_string()).or_default() += 1;
+        }
+    }
+    Ok(Some(picture))
 }
 
 fn picture(record: &SessionRecord, mut faults: Vec<String>) -> Result<Picture, Fault> {
@@ -147,11 +155,11 @@ fn judge_usage(rows: &[Usage], record: &SessionRecord, faults: &mut Vec<String>)
     }
 }
 
-/// An output without how long a command took.
+/// An output without how long a command took, of which the address of a whole output is made too.
 fn timeless(output: &str) -> String {
     let line = |line: &str| match line.strip_prefix("[exit code ").and_then(|end| end.split_once(',')) {
         Some((code, _)) => format!("[exit code {code}]"),
-        None => line.to_owned(),
+        None => line.split_once("blob:").map_or(line, |(before, _)| before).to_owned(),
     };
     output.lines().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -8,7 +8,7 @@ use crate::Fault;
 use crate::check;
 use crate::child::{Sabotage, idempotent};
 use crate::place::{PLACES, Place};
-use crate::plot::{Phase, Plot};
+use crate::plot::Plot;
 use crate::trial::{End, How, Scene, Trial};
 
 /// What came of many trials.
@@ -29,24 +29,24 @@ pub(crate) struct Tally {
 pub(crate) struct Whole {
     pub(crate) plot: Plot,
     pub(crate) scene: Scene,
-    /// The scene at the end of each phase, and the points of it by kind.
-    pub(crate) phases: Vec<(Phase, Scene, Vec<u64>)>,
+    /// The points of each phase, by kind.
+    pub(crate) points: Vec<Vec<u64>>,
     pub(crate) idempotent: Vec<String>,
 }
 
 impl Whole {
     pub(crate) async fn play(plot: Plot) -> Result<Self, Fault> {
         let mut trial = Trial::new(plot, None)?;
-        let mut phases = Vec::new();
+        let mut points = Vec::new();
         for phase in plot.phases() {
             match trial.run(*phase, How::default()).await? {
-                End::Done(points) => phases.push((*phase, trial.scene().await?, points)),
+                End::Done(passed) => points.push(passed),
                 other => return Err(format!("the plot `{}` does not play: {other:?}", plot.name()).into()),
             }
         }
         let scene = trial.scene().await?;
         let idempotent = idempotent(&trial.path().join("work"))?;
-        let whole = Self { plot, scene, phases, idempotent };
+        let whole = Self { plot, scene, points, idempotent };
         let faults = check::faults(&whole.scene, &[], &whole.scene, &whole.idempotent);
         if faults.is_empty() { Ok(whole) } else { Err(faults.join("; ").into()) }
     }
@@ -56,8 +56,8 @@ impl Whole {
         let end = trial.scene().await?;
         let mut faults = check::faults(&self.scene, &trial.kills, &end, &self.idempotent);
         // A request that was shown is the one that is answered, whatever happened in between.
-        let known = self.phases.iter().filter_map(|(_, scene, _)| scene.picture.as_ref());
-        let known: Vec<_> = known.flat_map(|picture| &picture.requests).collect();
+        let known = self.scene.picture.iter().flat_map(|picture| picture.asked.keys());
+        let known: Vec<_> = known.collect();
         let shown = trial.kills.iter().filter_map(|left| left.picture.as_ref());
         let other = shown.flat_map(|picture| &picture.requests).filter(|id| !known.contains(id));
         faults
@@ -93,7 +93,7 @@ impl Tally {
 /// Kills at every point of every phase of a plot.
 pub(crate) async fn all(whole: &Whole, sabotage: Option<Sabotage>) -> Result<Tally, Fault> {
     let mut tally = Tally::default();
-    for (at, (_, _, counts)) in whole.phases.iter().enumerate() {
+    for (at, counts) in whole.points.iter().enumerate() {
         for place in PLACES {
             let known = counts.get(place.index()).copied().unwrap_or_default();
             let trials = stream::iter(1..=known).map(|n| one(whole, at, (place, n), sabotage));
@@ -116,7 +116,7 @@ pub(crate) async fn all(whole: &Whole, sabotage: Option<Sabotage>) -> Result<Tal
 
 /// Kills behind the effects of tools and behind the writes that follow, where a broken journal must show.
 pub(crate) async fn after_tools(whole: &Whole, sabotage: Sabotage) -> Result<Tally, Fault> {
-    let counts = whole.phases.first().map(|(_, _, counts)| counts.clone()).unwrap_or_default();
+    let counts = whole.points.first().cloned().unwrap_or_default();
     let places = [Place::AfterTool, Place::AfterWrite].into_iter();
     let points = places.flat_map(|place| {
         (1..=counts.get(place.index()).copied().unwrap_or_default()).map(move |number| (place, number))
