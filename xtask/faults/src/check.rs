@@ -50,9 +50,10 @@ fn judge_kill(left: &Left, last: &Picture, notes: &[Note], idempotent: &[String]
     for call in calls(after, "begin").filter(|call| kept.contains(call)) {
         found.push(format!("{call} ran again although its result was journaled"));
     }
+    // A result that says it is unknown is noted as such, not as kept.
     for call in calls(before, "kept") {
         let result = last.results.get(call).map(|(_, text)| text.as_str());
-        if result.is_none_or(is_unknown) && !was_unknown(left, call) {
+        if result.is_none_or(is_unknown) {
             found.push(format!("the journaled result of {call} is lost: the model is told {result:?}"));
         }
     }
@@ -64,12 +65,6 @@ fn judge_kill(left: &Left, last: &Picture, notes: &[Note], idempotent: &[String]
                 .push(format!("{call} was started and its end is not known, and the model is told {told:?}"));
         }
     }
-}
-
-/// Whether that was already what the kept result said.
-fn was_unknown(left: &Left, call: &str) -> bool {
-    let result = left.picture.as_ref().and_then(|picture| picture.results.get(call));
-    result.is_some_and(|(_, text)| is_unknown(text))
 }
 
 fn calls<'n>(notes: &'n [Note], what: &'n str) -> impl Iterator<Item = &'n str> {

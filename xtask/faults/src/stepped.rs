@@ -41,7 +41,9 @@ impl Whole {
         for phase in plot.phases() {
             match trial.run(*phase, How::default()).await? {
                 End::Done(passed) => points.push(passed),
-                other => return Err(format!("the plot `{}` does not play: {other:?}", plot.name()).into()),
+                other @ (End::Killed | End::Failed(_)) => {
+                    return Err(format!("the plot `{}` does not play: {other:?}", plot.name()).into());
+                }
             }
         }
         let scene = trial.scene().await?;
@@ -152,7 +154,9 @@ async fn one(
         }
         match trial.run(*phase, How::default()).await? {
             End::Done(_) => {}
-            other => tally.faults.push(format!("{name}: the next process ended: {other:?}")),
+            other @ (End::Killed | End::Failed(_)) => {
+                tally.faults.push(format!("{name}: the next process ended: {other:?}"))
+            }
         }
     }
     if let Some(reached) = tally.points.get_mut(place.index()).filter(|_| was_killed) {

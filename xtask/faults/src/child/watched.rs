@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Entry, Event, JournalRecord, Revision, SessionId, SessionMeta,
-    SessionRecord, Usage,
+    SessionRecord, ToolResult, Usage,
 };
 use agent_store::{Lease, SqliteStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use super::Sabotage;
 use super::notes::Notes;
 use super::trip::{Trip, die};
+use crate::check::is_unknown;
 use crate::place::Place;
 
 /// A store that notes which results it has taken, and may be broken on purpose.
@@ -51,8 +52,10 @@ impl Watched {
         Duration::from_micros(passed * 137 % 1_000)
     }
 
-    fn note_kept(&self, call: &str) -> Result<(), StoreError> {
-        self.notes.add("kept", call).map_err(|cause| StoreError::Io { path: self.notes.0.clone(), cause })
+    fn note_kept(&self, result: &ToolResult) -> Result<(), StoreError> {
+        let what = if is_unknown(&result.output.plain()) { "unknown" } else { "kept" };
+        let noted = self.notes.add(what, result.call.as_str());
+        noted.map_err(|cause| StoreError::Io { path: self.notes.0.clone(), cause })
     }
 
     fn is_lost(&self, record: &JournalRecord) -> bool {
@@ -87,7 +90,7 @@ impl Store for Watched {
         let revision = self.around(self.inner.commit(lease, commit)).await?;
         for entry in commit.entries {
             let Entry::Step(step) = entry else { continue };
-            step.results().iter().try_for_each(|result| self.note_kept(result.call.as_str()))?;
+            step.results().iter().try_for_each(|result| self.note_kept(result))?;
         }
         Ok(revision)
     }
@@ -102,7 +105,7 @@ impl Store for Watched {
         self.around(self.inner.journal(lease, &kept, events)).await?;
         for record in records {
             let JournalRecord::Finished { result, .. } = record else { continue };
-            self.note_kept(result.call.as_str())?;
+            self.note_kept(result)?;
         }
         Ok(())
     }
