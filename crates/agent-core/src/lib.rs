@@ -37,6 +37,7 @@ mod error;
 mod event;
 mod history;
 mod ids;
+mod inbox;
 mod json;
 mod layer;
 mod mark;
@@ -66,6 +67,7 @@ pub use error::{ModelError, ModelErrorKind};
 pub use event::{ActionCall, ActionOutcome, Closed, Event, EventBody};
 pub use history::{Draft, Entry, History, HistoryError, Note, NoteKind, Rewrite, UnreadableEntry};
 pub use ids::{CallId, EntryId, IdError, SessionId, StepNo, TurnId};
+pub use inbox::{Heard, Input, InputId, StoredInput};
 pub use json::RawJson;
 pub use layer::Layer;
 pub use mark::{Mark, MarkPoint, Ttl};
@@ -79,7 +81,8 @@ pub use model::{
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use reads::Reads;
 pub use record::{
-    Checkpoint, Commit, CompactionState, JournalRecord, Revision, SessionMeta, SessionRecord, SessionSummary,
+    Checkpoint, Commit, Committed, CompactionState, JournalRecord, Revision, RoundSummary, SessionMeta,
+    SessionRecord, SessionState, SessionSummary,
 };
 pub use request::{
     Action, Approval, Authorization, Choice, HeldRequest, InputRequest, Question, Reply, RequestId, Wait,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Entry, EntryId, Event, HeldRequest, InputRequest, PendingStep, RawJson, SessionId, Slots, SystemBlock,
-    TerminalReason, ToolCard, ToolResult, Usage,
+    Entry, EntryId, Event, HeldRequest, InputId, InputRequest, PendingStep, RawJson, SessionId, Slots,
+    StoredInput, SystemBlock, TerminalReason, Text, ToolCard, ToolResult, Usage,
 };
 
 /// Counts the commits of a session. A commit names the revision it builds on; any other one is refused.
@@ -104,10 +104,38 @@ pub struct Commit<'a> {
     pub usage: Option<&'a Usage>,
     /// Durable events, numbered without a gap.
     pub events: &'a [Event],
+    /// Inputs that it uses; they are in no inbox afterwards.
+    pub consumed: &'a [InputId],
     /// The reason, when it ends a turn.
     pub terminal: Option<&'a TerminalReason>,
     /// The time, milliseconds since 1970 UTC.
     pub now_ms: i64,
+}
+
+/// What a commit came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "returned by every store")]
+pub struct Committed {
+    /// The revision it led to.
+    pub revision: Revision,
+    /// Whether the inbox holds something that no commit has used.
+    pub has_inputs: bool,
+}
+
+/// The state of a session without its history, as of its last commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "returned by every store")]
+pub struct SessionState {
+    /// How many commits it has.
+    pub revision: Revision,
+    /// The state at the last commit.
+    pub checkpoint: Checkpoint,
+    /// What was journaled since, in order.
+    pub journal: Vec<JournalRecord>,
+    /// What was said to it and no commit has used, in order.
+    pub inputs: Vec<StoredInput>,
+    /// Why the last turn ended; `None` while one is open, and before the first.
+    pub terminal: Option<TerminalReason>,
 }
 
 /// A write between a model's answer and its commit (requirement D4). A commit clears the journal.
@@ -147,8 +175,27 @@ pub struct SessionRecord {
     pub checkpoint: Checkpoint,
     /// What was journaled since, in order.
     pub journal: Vec<JournalRecord>,
+    /// What was said to it and no commit has used, in order.
+    pub inputs: Vec<StoredInput>,
     /// The number of the last durable event; 0 when there is none.
     pub last_seq: u64,
+}
+
+/// What was said and done in one turn, in a few words that a model wrote of it behind the turn (requirement D5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record that background work builds")]
+pub struct RoundSummary {
+    /// The turn's number.
+    pub turn: u64,
+    /// Its first entry.
+    pub from: EntryId,
+    /// The first entry behind it.
+    pub to: EntryId,
+    /// The words.
+    pub text: Text,
+    /// Tokens that they cost.
+    #[serde(default)]
+    pub usage: Usage,
 }
 
 /// A line of a session list.

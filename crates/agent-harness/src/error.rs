@@ -86,16 +86,6 @@ pub enum HarnessError {
         #[source]
         cause: RequestError,
     },
-    /// The turn waits for replies.
-    #[error(
-        "session {session} waits for {open} before it can go on; reply to it, or decline it, and send the message then"
-    )]
-    Waiting {
-        /// The session.
-        session: SessionId,
-        /// The requests.
-        open: String,
-    },
     /// There is nothing to resume.
     #[error("session {0} has no open turn; send it a message")]
     NothingToResume(SessionId),

@@ -28,6 +28,7 @@
 //! ```
 
 mod asker;
+mod background;
 mod breaker;
 mod cache;
 mod changes;
@@ -41,12 +42,14 @@ mod error;
 mod explain;
 mod front;
 mod gauge;
+mod handed;
 mod hooks;
 mod listed;
 mod live;
 mod outbox;
 mod quiet;
 mod retry;
+mod rounds;
 mod run;
 mod session;
 mod source;
@@ -56,17 +59,20 @@ mod unless;
 mod workspace;
 
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
+pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
 pub use clock::{Clock, SystemClock};
 pub use compaction::{CompactedTier, Compaction, FailedTier};
 pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::{HarnessError, RequestError};
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
-pub use run::{Run, TurnEnd};
+pub use rounds::RoundSummaries;
+pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};
 pub use workspace::{Environment, Workspace};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    Accountant, BlobHash, Checkpoint, Commit, CompactionState, Diagnostic, Entry, EntryId, HeldRequest,
-    History, JournalRecord, RawJson, Repair, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage,
+    Accountant, BlobHash, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
+    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Revision, RoundSummary, SessionId,
+    SessionMeta, Slots, StoredInput, TerminalReason, Usage, UserMessage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -56,6 +57,10 @@ pub(crate) struct Live {
     pub(crate) shortening: Arc<Breaker>,
     /// The day that the model knows from the conversation as it sees it.
     pub(crate) told: Option<Date>,
+    /// Inputs that the next commit uses.
+    pub(crate) consumed: Vec<InputId>,
+    /// Whether something was said to the session that was not looked at.
+    pub(crate) has_inputs: bool,
     /// How many entries are stored.
     stored: usize,
     /// The version of the slots that is stored.
@@ -84,6 +89,32 @@ pub(crate) struct Loaded {
     pub(crate) changes: Vec<Diagnostic>,
     pub(crate) open: Option<Open>,
     pub(crate) created: bool,
+    /// What was said to it and no commit has used.
+    pub(crate) inputs: Vec<StoredInput>,
+    /// What was said of its turns.
+    pub(crate) rounds: Vec<RoundSummary>,
+}
+
+impl Loaded {
+    /// A session that was kept between two messages.
+    pub(crate) fn kept(live: Box<Live>) -> Self {
+        Self {
+            live,
+            repairs: Vec::new(),
+            changes: Vec::new(),
+            open: None,
+            created: false,
+            inputs: Vec::new(),
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Whether its open turn waits for a reply.
+    pub(crate) fn waits(&self) -> bool {
+        let journal = self.open.iter().flat_map(|open| &open.journal);
+        let journaled = journal.filter(|record| matches!(record, JournalRecord::Waits(_))).count();
+        journaled > 0 || self.live.requests.iter().any(|held| held.reply.is_none())
+    }
 }
 
 impl Live {
@@ -121,13 +152,19 @@ impl Live {
                     compaction,
                     level: state.level(),
                     last_seq: record.last_seq,
+                    has_inputs: !record.inputs.is_empty(),
                     ..Self::new(config, meta, lease, record.revision)
                 });
                 live.cache.resume(&history, asked_ms, &changes);
                 live.cache.asked_otherwise = asked_otherwise;
                 live.history = history;
                 let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
-                Ok(Loaded { live, repairs, changes, open, created: false })
+                // A turn that is open goes on as it was.
+                let rounds = match (&open, config.raw_rounds) {
+                    (None, Some(_)) => config.store.rounds(id).await?,
+                    (None, None) | (Some(_), _) => Vec::new(),
+                };
+                Ok(Loaded { live, repairs, changes, open, created: false, inputs: record.inputs, rounds })
             }
             None => Self::create(config, id, lease).await,
         }
@@ -152,6 +189,8 @@ impl Live {
             changes: assembled.diagnostics().to_vec(),
             open: None,
             created: true,
+            inputs: Vec::new(),
+            rounds: Vec::new(),
         })
     }
 
@@ -176,12 +215,27 @@ impl Live {
             last_turn: 0,
             usage: Usage::default(),
             told: None,
+            consumed: Vec::new(),
+            has_inputs: false,
             stored: 0,
             slots_version: 0,
             lease,
             revision,
             last_seq: 0,
         }
+    }
+
+    /// Whether the message is what the user last said.
+    pub(crate) fn has_heard(&self, message: &UserMessage) -> bool {
+        let said = self.history.entries().iter().rev().find_map(|entry| match entry {
+            Entry::User(message) => Some(message),
+            Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+        });
+        said.is_some_and(|said| said == message || Date::opened(said) == message.parts())
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
@@ -235,10 +289,14 @@ impl Live {
             checkpoint: &checkpoint,
             usage: write.usage,
             events: out.staged(),
+            consumed: &self.consumed,
             terminal: write.terminal,
             now_ms: config.clock.now_ms(),
         };
-        self.revision = config.store.commit(&self.lease, commit).await?;
+        let Committed { revision, has_inputs } = config.store.commit(&self.lease, commit).await?;
+        self.revision = revision;
+        self.has_inputs = has_inputs;
+        self.consumed.clear();
         self.stored = self.history.len();
         out.stored().await;
         self.last_seq = out.last_seq();

@@ -5,7 +5,9 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use agent_core::{Cancel, Event, InputRequest, ModelError, TerminalReason, TurnId, Usage};
+use agent_core::{
+    Cancel, Event, InputRequest, ModelError, ParkKind, RawJson, Revision, TerminalReason, TurnId, Usage,
+};
 use agent_prepare::ContextState;
 
 use crate::HarnessError;
@@ -46,6 +48,32 @@ pub struct TurnEnd {
     pub requests: Vec<InputRequest>,
     /// The failure of the model call that ended it.
     pub error: Option<ModelError>,
+    /// The final output of a task, as exactly the JSON that the model wrote.
+    pub output: Option<RawJson>,
+    /// The name of the stop condition that ended it, for example `cost_budget(0.5)`.
+    pub stopped_by: Option<String>,
+}
+
+/// What one step came to, for an engine that wakes sessions: the store is the truth, and this is all it need remember.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StepReport {
+    /// The revision of the session now.
+    pub revision: Revision,
+    /// What comes next.
+    pub next: Next,
+}
+
+/// What comes after a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "an engine handles each of them")]
+pub enum Next {
+    /// Another step.
+    Step,
+    /// Nothing until somebody replies.
+    Parked(ParkKind),
+    /// The turn is over.
+    Ended(TerminalReason),
 }
 
 impl Run {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Cancel, InputRequest, Reply, RequestId, SessionId, UserMessage};
+use agent_core::{Cancel, Input, Revision, SessionId, TerminalReason, UserMessage};
 use agent_prepare::ContextState;
+use agent_store::StoreError;
+use agent_turn::{Turn, Want};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::Instrument;
 
@@ -13,8 +15,8 @@ use crate::explain::explain;
 use crate::gauge::{self, Gauge};
 use crate::live::{Live, Loaded};
 use crate::outbox::{Outbox, Told};
-use crate::run::{Run, TurnEnd};
-use crate::{Compaction, ExplainedRequest, HarnessError, RequestError};
+use crate::run::{Next, Run, StepReport, TurnEnd};
+use crate::{Compaction, ExplainedRequest, HarnessError};
 
 /// A conversation by name. Cloning shares it; one message is at work at a time.
 ///
@@ -22,8 +24,8 @@ use crate::{Compaction, ExplainedRequest, HarnessError, RequestError};
 /// are told that it is closed, and what they left running for it ends ([`agent_tools::Tool::session_closed`]).
 #[derive(Clone, Debug)]
 pub struct Session {
-    config: Arc<HarnessConfig>,
-    id: SessionId,
+    pub(crate) config: Arc<HarnessConfig>,
+    pub(crate) id: SessionId,
     /// The loaded session between two messages; `None` before the first and after a failure.
     live: Arc<Mutex<Slot>>,
     /// How full the context is, while the session is loaded.
@@ -70,7 +72,7 @@ impl Session {
     }
 
     /// Sends words. When a crash left a turn open, that turn is taken up first and the message joins it at its next
-    /// step; the very message the open turn began with is not said twice, so running the same command again after
+    /// step; while it waits for a reply, the message is heard when [`HarnessConfig::while_waiting`] says. The very message the open turn began with is not said twice, so running the same command again after
     /// a crash simply goes on.
     pub async fn send(&self, text: impl Into<String>) -> Result<Run, HarnessError> {
         self.send_message(UserMessage::text(text)?).await
@@ -86,21 +88,45 @@ impl Session {
         self.start(Incoming::Nothing).await
     }
 
-    /// Replies to a request of the parked turn, and takes the turn up: calls whose replies are there run, and it parks again
-    /// while others are missing (requirement L7). The first reply to a request stands.
+    /// Drives the open turn through one step, for an engine that wakes sessions and keeps nothing of them: where the store
+    /// holds a later revision than the one the engine knows, a wake that was delivered twice does nothing.
+    ///
+    /// It loads the session each time, so that any worker can do the next step. A turn begins with [`Session::send`] or what
+    /// waits in the inbox.
     ///
     /// # Errors
-    /// When there is no such request, it was answered or has lapsed, or the reply is none to it. Nothing has changed then,
-    /// no model was asked, and the request is as open as before.
-    pub async fn respond(&self, request: &RequestId, reply: Reply) -> Result<Run, HarnessError> {
-        self.start(Incoming::Reply(request.clone(), reply)).await
+    /// As [`Session::resume`]; a session that another worker has is busy.
+    pub async fn run_step(&self, expected: Revision) -> Result<StepReport, HarnessError> {
+        if let Some(report) = self.is_past(expected).await? {
+            return Ok(report);
+        }
+        let Begun { slot, mut drive, .. } = self.begin(Incoming::Nothing, Told::unwatched()).await?;
+        let report = drive.run_one().await?;
+        keep(slot, drive);
+        Ok(report)
     }
 
-    /// What the parked turn waits for; nothing when it does not wait.
-    pub async fn requests(&self) -> Result<Vec<InputRequest>, HarnessError> {
-        let record = self.config.store.load(&self.id).await?;
-        let held = record.map(|record| record.checkpoint.requests).unwrap_or_default();
-        Ok(held.into_iter().filter(|held| held.reply.is_none()).map(|held| held.request).collect())
+    /// What came of the step that a wake was for, when it was done before.
+    async fn is_past(&self, expected: Revision) -> Result<Option<StepReport>, HarnessError> {
+        let Some(state) = self.config.store.state(&self.id).await? else {
+            return Err(StoreError::Missing(self.id.clone()).into());
+        };
+        if state.revision <= expected {
+            return Ok(None);
+        }
+        let next = match &state.checkpoint.turn {
+            // A revision above 0 without an open turn has one that ended.
+            None => Next::Ended(state.terminal.unwrap_or(TerminalReason::Done)),
+            Some(turn) => {
+                let session = self.id.clone();
+                let turn = Turn::restore(turn).map_err(|cause| HarnessError::Turn { session, cause })?;
+                match turn.poll() {
+                    Want::Park(kind) => Next::Parked(kind),
+                    Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::End(_) => Next::Step,
+                }
+            }
+        };
+        Ok(Some(StepReport { revision: state.revision, next }))
     }
 
     /// What would be sent next if the user said this now; with `None` when the open turn went on, or for a message of a
@@ -152,9 +178,7 @@ impl Session {
     /// The session as it is in memory, or from the store.
     async fn loaded(&self, slot: &mut Slot) -> Result<Loaded, HarnessError> {
         let mut loaded = match slot.live.take() {
-            Some(live) => {
-                Loaded { live, repairs: Vec::new(), changes: Vec::new(), open: None, created: false }
-            }
+            Some(live) => Loaded::kept(live),
             // Once in the life of a session: what it takes is not reserved in every send.
             None => Box::pin(Live::open(&self.config, &self.id)).await?,
         };
@@ -163,36 +187,50 @@ impl Session {
         Ok(loaded)
     }
 
-    async fn start(&self, incoming: Incoming) -> Result<Run, HarnessError> {
+    /// Begins a run that takes up what is there, and what is given.
+    pub(crate) async fn start(&self, incoming: Incoming) -> Result<Run, HarnessError> {
+        let told = Told::new();
+        let Begun { slot, drive, cancel } = self.begin(incoming, told.clone()).await?;
+        Ok(Run::new(work(slot, drive), told, cancel, self.gauge.clone()))
+    }
+
+    async fn begin(&self, incoming: Incoming, told: Told) -> Result<Begun, HarnessError> {
         let Ok(mut slot) = self.live.clone().try_lock_owned() else {
             return Err(HarnessError::AtWork(self.id.clone()));
         };
         let loaded = self.loaded(&mut slot).await?;
-        if let Some(refused) = self.refuses(&incoming, &loaded) {
-            slot.live = loaded.open.is_none().then_some(loaded.live);
-            return Err(refused);
+        if matches!(incoming, Incoming::Nothing) && loaded.open.is_none() && loaded.inputs.is_empty() {
+            slot.live = Some(loaded.live);
+            return Err(HarnessError::NothingToResume(self.id.clone()));
         }
+        let incoming = self.or_later(&loaded, incoming).await?;
         let cancel = Cancel::new();
-        let told = Told::new();
-        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), told.clone());
+        let out = Outbox::new(self.id.clone(), loaded.live.last_seq(), told);
         let drive = Drive::begin(self.config.clone(), loaded, incoming, out, cancel.clone())?;
-        Ok(Run::new(work(slot, drive), told, cancel, self.gauge.clone()))
+        Ok(Begun { slot, drive, cancel })
     }
 
-    /// Why the session cannot begin with this.
-    fn refuses(&self, incoming: &Incoming, loaded: &Loaded) -> Option<HarnessError> {
-        let session = self.id.clone();
-        match (incoming, &loaded.open) {
-            (Incoming::Nothing, None) => Some(HarnessError::NothingToResume(session)),
-            (Incoming::Reply(id, _), None) => {
-                Some(HarnessError::Request { session, cause: RequestError::Unknown(id.clone()) })
+    /// What is said to a turn that waits is kept for when it is to be heard.
+    async fn or_later(&self, loaded: &Loaded, incoming: Incoming) -> Result<Incoming, HarnessError> {
+        match incoming {
+            Incoming::Message(message) if loaded.waits() && !loaded.live.has_heard(&message) => {
+                let input = Input::Message { message, heard: self.config.while_waiting };
+                self.config.store.put_input(&self.id, &input).await?;
+                Ok(Incoming::Nothing)
             }
-            (Incoming::Message(_), _) | (Incoming::Reply(..) | Incoming::Nothing, Some(_)) => None,
+            incoming @ (Incoming::Message(_) | Incoming::Nothing) => Ok(incoming),
         }
     }
 }
 
-async fn work(mut slot: OwnedMutexGuard<Slot>, mut drive: Drive) -> Result<TurnEnd, HarnessError> {
+/// A session that was taken up.
+struct Begun {
+    slot: OwnedMutexGuard<Slot>,
+    drive: Drive,
+    cancel: Cancel,
+}
+
+async fn work(slot: OwnedMutexGuard<Slot>, mut drive: Drive) -> Result<TurnEnd, HarnessError> {
     let span = tracing::info_span!(
         "turn",
         session = %drive.session(),
@@ -201,7 +239,11 @@ async fn work(mut slot: OwnedMutexGuard<Slot>, mut drive: Drive) -> Result<TurnE
         steps = tracing::field::Empty,
     );
     let end = drive.run().instrument(span).await?;
-    // Only a session whose last write succeeded is kept; any other one is loaded anew.
-    slot.live = drive.into_live();
+    keep(slot, drive);
     Ok(end)
+}
+
+/// Only a session whose last write succeeded is kept; any other one is loaded anew.
+fn keep(mut slot: OwnedMutexGuard<Slot>, drive: Drive) {
+    slot.live = drive.into_live();
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
 
 mod abort;
+mod behind;
 mod cache;
 mod crash;
 mod date;
@@ -13,6 +14,7 @@ mod park;
 mod prepare;
 mod prompt;
 mod retry;
+mod stops;
 mod support;
 mod tools;
 mod turns;

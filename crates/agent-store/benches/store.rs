@@ -155,10 +155,11 @@ impl Session {
             checkpoint: &Checkpoint::default(),
             usage: Some(&Usage { input: 900, output: 75, ..Usage::default() }),
             events: &events,
+            consumed: &[],
             terminal: None,
             now_ms: 1,
         };
-        self.revision = wait(self.store.commit(&self.lease, commit)).unwrap();
+        self.revision = wait(self.store.commit(&self.lease, commit)).unwrap().revision;
     }
 }
 

@@ -77,6 +77,25 @@ pub enum StoreError {
         "session {0} has a journaled response, so no boundary can be written; commit its step first, then compact"
     )]
     Pending(SessionId),
+    /// Something said to a session without an open turn, where nothing would hear it.
+    #[error("session {0} has no open turn to say this to; send it as a message")]
+    NoTurn(SessionId),
+    /// A second input of one key.
+    #[error("session {session} was told of {key} before; what was told first stands")]
+    Repeated {
+        /// The session.
+        session: SessionId,
+        /// What the inputs share, for example the request that both reply to.
+        key: String,
+    },
+    /// A commit used an input that is not in the inbox.
+    #[error("input {input} of session {session} was used before, or never was; load the session again")]
+    NoInput {
+        /// The session.
+        session: SessionId,
+        /// The input's number.
+        input: u64,
+    },
     /// A row of a session cannot be read.
     #[error(
         "{row} of session {session} is damaged: {cause}; restore a copy of the store, or go on in a new session"
@@ -140,6 +159,14 @@ pub enum StoreError {
         #[source]
         cause: Cause,
     },
+    /// The disk did not read or write what it was asked to. Nothing of the call is seen afterwards; if the process dies
+    /// before its next write, the next one may find the call done, as it may one that got no answer.
+    #[error("the disk failed to read or write; check it, then try again: {cause}")]
+    DiskFailed {
+        /// What the database said.
+        #[source]
+        cause: Cause,
+    },
     /// Another process held the database for too long.
     #[error("another process holds the database; try again when it is done: {cause}")]
     DatabaseBusy {
@@ -194,6 +221,10 @@ pub enum Row {
     Event(u64),
     /// The usage of a commit, by the revision it led to.
     Usage(u64),
+    /// What was said to it, by number.
+    Input(u64),
+    /// What was said of a turn, by its number.
+    Round(u64),
     /// What the session list shows.
     Summary,
 }
@@ -221,6 +252,8 @@ impl fmt::Display for Row {
         match self {
             Self::Meta => f.write_str("the description"),
             Self::Entry(n) => write!(f, "entry {n}"),
+            Self::Input(n) => write!(f, "input {n}"),
+            Self::Round(n) => write!(f, "what was said of turn {n}"),
             Self::Checkpoint => f.write_str("the checkpoint"),
             Self::Journal(n) => write!(f, "journal record {n}"),
             Self::Event(n) => write!(f, "event {n}"),

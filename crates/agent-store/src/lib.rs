@@ -34,7 +34,7 @@
 //!     checkpoint: &checkpoint,
 //!     usage: None,
 //!     events: &[],
-//!     terminal: None,
+//!     consumed: &[],//!     terminal: None,
 //!     now_ms: 1,
 //! };
 //! assert_eq!(store.commit(&lease, commit).await?, Revision(1));

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Entry, Event, EventBody, JournalRecord, Revision, SessionId, SessionMeta,
-    SessionRecord, SessionSummary, StepNo, TerminalReason, TurnId, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Entry, Event, EventBody, Input, InputId, JournalRecord,
+    Revision, RoundSummary, SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary, StepNo,
+    StoredInput, TerminalReason, TurnId, Usage,
 };
 use async_trait::async_trait;
 
@@ -44,6 +45,17 @@ struct Session {
     usage: Vec<(Revision, Usage)>,
     terminal: Option<TerminalReason>,
     blobs: BTreeSet<BlobHash>,
+    inbox: Inbox,
+    rounds: BTreeMap<u64, RoundSummary>,
+}
+
+/// What was said to a session.
+#[derive(Debug, Default)]
+struct Inbox {
+    last: u64,
+    open: Vec<StoredInput>,
+    /// Keys of all inputs there were.
+    keys: BTreeSet<String>,
 }
 
 /// A durable event without its session, and its number, which is its place.
@@ -106,14 +118,15 @@ impl Store for MemoryStore {
         record.map_err(|cause| StoreError::Encode { session: session.clone(), cause })
     }
 
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
         let mut shared = self.lock();
         let session = shared.writable(lease)?;
         let head = session.head();
         head.takes_commit(lease.session(), commit.expect, write::has_boundary(commit.entries))?;
         follow(lease.session(), head, commit.events)?;
+        session.inbox.holds(lease.session(), commit.consumed)?;
         session.apply(commit);
-        Ok(session.revision)
+        Ok(Committed { revision: session.revision, has_inputs: !session.inbox.open.is_empty() })
     }
 
     async fn journal(
@@ -128,6 +141,32 @@ impl Store for MemoryStore {
         session.journal.extend_from_slice(records);
         session.keep(events);
         Ok(())
+    }
+
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        Ok(self.lock().sessions.get(session).map(Session::state))
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        let mut shared = self.lock();
+        let found = shared.existing_mut(session)?;
+        if found.checkpoint.turn.is_none() {
+            return Err(StoreError::NoTurn(session.clone()));
+        }
+        found.inbox.put(session, input)
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        Ok(self.lock().existing(session)?.inbox.open.clone())
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.lock().existing_mut(session)?.rounds.insert(round.turn, round.clone());
+        Ok(())
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        Ok(self.lock().existing(session)?.rounds.values().cloned().collect())
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
@@ -211,6 +250,8 @@ impl Session {
             usage: Vec::new(),
             terminal: None,
             blobs: BTreeSet::new(),
+            inbox: Inbox::default(),
+            rounds: BTreeMap::new(),
         }
     }
 
@@ -234,6 +275,7 @@ impl Session {
             self.terminal = commit.terminal.cloned();
         }
         self.updated_ms = commit.now_ms;
+        self.inbox.open.retain(|input| !commit.consumed.contains(&input.id));
         self.journal.clear();
     }
 
@@ -254,8 +296,19 @@ impl Session {
             entries: self.entries.iter().map(serde_json::to_string).collect::<Result<_, _>>()?,
             checkpoint: self.checkpoint.clone(),
             journal: self.journal.clone(),
+            inputs: self.inbox.open.clone(),
             last_seq: self.events.len() as u64,
         })
+    }
+
+    fn state(&self) -> SessionState {
+        SessionState {
+            revision: self.revision,
+            checkpoint: self.checkpoint.clone(),
+            journal: self.journal.clone(),
+            inputs: self.inbox.open.clone(),
+            terminal: self.terminal.clone(),
+        }
     }
 
     fn summary(&self) -> SessionSummary {
@@ -268,6 +321,30 @@ impl Session {
             turns: self.checkpoint.last_turn,
             terminal: self.terminal.clone(),
             usage: self.checkpoint.usage.clone(),
+        }
+    }
+}
+
+impl Inbox {
+    fn put(&mut self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        if let Some(key) = input.key()
+            && !self.keys.insert(key.to_owned())
+        {
+            return Err(StoreError::Repeated { session: session.clone(), key: key.to_owned() });
+        }
+        self.last += 1;
+        let id = InputId(self.last);
+        self.open.push(StoredInput { id, input: input.clone() });
+        Ok(id)
+    }
+
+    fn holds(&self, session: &SessionId, used: &[InputId]) -> Result<(), StoreError> {
+        let is_open = |input: &InputId| self.open.iter().any(|open| open.id == *input);
+        let wrong =
+            used.iter().enumerate().find(|(at, input)| !is_open(input) || used[..*at].contains(input));
+        match wrong.map(|(_, input)| input) {
+            None => Ok(()),
+            Some(InputId(input)) => Err(StoreError::NoInput { session: session.clone(), input: *input }),
         }
     }
 }

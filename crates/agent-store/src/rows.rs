@@ -1,6 +1,8 @@
 //! Stored rows, read back into the records of core; a row that cannot be read is named.
 
-use agent_core::{BlobHash, Revision, SessionId, SessionRecord, SessionSummary};
+use agent_core::{
+    BlobHash, InputId, Revision, SessionId, SessionRecord, SessionState, SessionSummary, StoredInput,
+};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -10,13 +12,21 @@ use crate::{Damage, Row, StoreError};
 #[derive(Debug)]
 pub(crate) struct SessionRows {
     pub(crate) meta: Option<Vec<u8>>,
-    pub(crate) revision: u64,
     /// How many entries there must be.
     pub(crate) head: u64,
     pub(crate) entries: Vec<Numbered>,
+    pub(crate) state: StateRows,
+    pub(crate) last_seq: u64,
+}
+
+/// The state of a session as its rows.
+#[derive(Debug)]
+pub(crate) struct StateRows {
+    pub(crate) revision: u64,
     pub(crate) checkpoint: Option<Vec<u8>>,
     pub(crate) journal: Vec<Numbered>,
-    pub(crate) last_seq: u64,
+    pub(crate) inputs: Vec<Numbered>,
+    pub(crate) terminal: Option<Vec<u8>>,
 }
 
 /// A line of the session list as its rows.
@@ -38,19 +48,32 @@ pub(crate) type Numbered = (u64, Vec<u8>);
 impl SessionRows {
     pub(crate) fn read(self, session: &SessionId) -> Result<SessionRecord, StoreError> {
         in_order(session, &self.entries, 0..self.head, Row::Entry)?;
-        in_order(session, &self.journal, 0..self.journal.len() as u64, Row::Journal)?;
         let entries = self.entries.into_iter().map(|(n, body)| text(session, Row::Entry(n), body));
-        let journal = self.journal.into_iter().map(|(n, body)| decode(session, Row::Journal(n), &body));
-        let there = |row, body: Option<_>| body.ok_or_else(|| corrupt(session, row, Damage::Missing));
-        let meta = there(Row::Meta, self.meta)?;
-        let checkpoint = there(Row::Checkpoint, self.checkpoint)?;
+        let meta = there(session, Row::Meta, self.meta)?;
+        let SessionState { revision, checkpoint, journal, inputs, terminal: _ } = self.state.read(session)?;
         Ok(SessionRecord {
             meta: decode(session, Row::Meta, &meta)?,
-            revision: Revision(self.revision),
+            revision,
             entries: entries.collect::<Result<_, _>>()?,
+            checkpoint,
+            journal,
+            inputs,
+            last_seq: self.last_seq,
+        })
+    }
+}
+
+impl StateRows {
+    pub(crate) fn read(self, session: &SessionId) -> Result<SessionState, StoreError> {
+        in_order(session, &self.journal, 0..self.journal.len() as u64, Row::Journal)?;
+        let journal = self.journal.into_iter().map(|(n, body)| decode(session, Row::Journal(n), &body));
+        let checkpoint = there(session, Row::Checkpoint, self.checkpoint)?;
+        Ok(SessionState {
+            revision: Revision(self.revision),
             checkpoint: decode(session, Row::Checkpoint, &checkpoint)?,
             journal: journal.collect::<Result<_, _>>()?,
-            last_seq: self.last_seq,
+            inputs: inputs(session, self.inputs)?,
+            terminal: self.terminal.map(|body| decode(session, Row::Summary, &body)).transpose()?,
         })
     }
 }
@@ -63,6 +86,14 @@ impl SummaryRow {
         let Self { created_ms, updated_ms, model, entries, turns, .. } = self;
         Ok(SessionSummary { id, created_ms, updated_ms, model, entries, turns, terminal, usage })
     }
+}
+
+/// What is in an inbox.
+pub(crate) fn inputs(session: &SessionId, rows: Vec<Numbered>) -> Result<Vec<StoredInput>, StoreError> {
+    let read = |(n, body): Numbered| {
+        Ok(StoredInput { id: InputId(n), input: decode(session, Row::Input(n), &body)? })
+    };
+    rows.into_iter().map(read).collect()
 }
 
 /// Numbered rows, decoded.
@@ -106,6 +137,10 @@ pub(crate) fn hash(bytes: &[u8]) -> BlobHash {
 /// The bytes, if they are the ones of this address.
 pub(crate) fn checked(address: &BlobHash, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     if hash(&bytes) == *address { Ok(bytes) } else { Err(StoreError::CorruptBlob(address.clone())) }
+}
+
+fn there(session: &SessionId, row: Row, body: Option<Vec<u8>>) -> Result<Vec<u8>, StoreError> {
+    body.ok_or_else(|| corrupt(session, row, Damage::Missing))
 }
 
 fn text(session: &SessionId, row: Row, body: Vec<u8>) -> Result<String, StoreError> {

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    SessionSummary, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary, StoredInput, Usage,
 };
 use async_trait::async_trait;
 
@@ -47,13 +47,13 @@ pub trait Store: Debug + Send + Sync {
     /// A row that cannot be read is [`StoreError::Corrupt`] and names the row (requirement D8).
     async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError>;
 
-    /// Writes entries, checkpoint, usage, events and the terminal reason in one transaction, empties the journal
-    /// and answers the new revision (requirement D1).
+    /// Writes entries, checkpoint, usage, events and the terminal reason in one transaction, empties the journal, takes
+    /// what it used from the inbox, and answers the new revision and whether something is left there (requirement D1).
     ///
     /// Refuses, in this order: a lost lease, a session that does not exist, a stale revision, events that do not
     /// continue the stored numbers, and a boundary while a response is journaled (its step would land behind a
     /// rewrite it was not made under).
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError>;
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError>;
 
     /// Appends records to the journal, and durable events with them, in one transaction (requirement D4).
     ///
@@ -64,6 +64,26 @@ pub trait Store: Debug + Send + Sync {
         records: &[JournalRecord],
         events: &[Event],
     ) -> Result<(), StoreError>;
+
+    /// The session without its entries, as of one moment; `None` when there is none.
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError>;
+
+    /// Keeps something that is said to a session whose turn is open, for the worker that has it or takes it next; needs no
+    /// lease (requirement L7). An input that is kept is seen by a later commit of that turn, which cannot end it before.
+    ///
+    /// Refuses a session that does not exist, one without an open turn ([`StoreError::NoTurn`]), and a second input of one
+    /// key ([`StoreError::Repeated`]), whatever became of the first.
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError>;
+
+    /// What was said to a session and no commit has used, in order.
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError>;
+
+    /// Keeps what was said of a turn, in place of what was said of it before; needs no lease, because it changes nothing that
+    /// a worker holds.
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError>;
+
+    /// What was said of the turns of a session, in their order.
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError>;
 
     /// The durable events numbered higher than `after_seq`, in order; 0 gives all of them.
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError>;
@@ -108,7 +128,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
         (**self).load(session).await
     }
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
         (**self).commit(lease, commit).await
     }
     async fn journal(
@@ -118,6 +138,21 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         events: &[Event],
     ) -> Result<(), StoreError> {
         (**self).journal(lease, records, events).await
+    }
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        (**self).state(session).await
+    }
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        (**self).put_input(session, input).await
+    }
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        (**self).inputs(session).await
+    }
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        (**self).put_round(session, round).await
+    }
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        (**self).rounds(session).await
     }
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
         (**self).events(session, after_seq).await

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use agent_core::{
-    Checkpoint, Commit, Entry, Event, JournalRecord, Revision, SessionId, SessionMeta, TerminalReason,
+    Checkpoint, Commit, Entry, Event, InputId, JournalRecord, Revision, SessionId, SessionMeta,
+    TerminalReason,
 };
 use serde::Serialize;
 
@@ -38,6 +39,7 @@ pub(crate) struct Rows {
     pub(crate) state: State,
     pub(crate) usage: Option<Json>,
     pub(crate) events: Events,
+    pub(crate) consumed: Vec<InputId>,
     pub(crate) ended: Ended,
     pub(crate) now_ms: i64,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Rows {
 pub(crate) struct State {
     pub(crate) checkpoint: Json,
     pub(crate) last_turn: u64,
+    /// Whether a turn is open.
+    pub(crate) is_open: bool,
     pub(crate) usage: Json,
 }
 
@@ -115,6 +119,7 @@ impl Rows {
             state: State::encode(session, commit.checkpoint)?,
             usage: commit.usage.map(|usage| json(session, usage)).transpose()?,
             events: Events::encode(session, commit.events)?,
+            consumed: commit.consumed.to_vec(),
             ended: Ended::encode(session, commit.terminal, commit.checkpoint)?,
             now_ms: commit.now_ms,
         })
@@ -132,6 +137,7 @@ impl State {
         Ok(Self {
             checkpoint: json(session, checkpoint)?,
             last_turn: checkpoint.last_turn,
+            is_open: checkpoint.turn.is_some(),
             usage: json(session, &checkpoint.usage)?,
         })
     }

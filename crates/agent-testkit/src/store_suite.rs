@@ -12,7 +12,9 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and says where")]
 
 mod commits;
+mod inbox;
 mod leases;
+mod machine;
 mod parts;
 mod sessions;
 
@@ -30,10 +32,15 @@ pub use commits::{
     events_are_numbered_without_a_gap, events_replay_from_any_number, loads_the_bytes_that_were_written,
     the_journal_keeps_order_until_the_commit, usage_is_kept_for_each_commit,
 };
+pub use inbox::{
+    a_second_reply_is_refused, an_input_is_used_once, an_input_waits_for_the_commit_that_uses_it,
+    only_an_open_turn_is_spoken_to, what_was_said_of_turns_is_kept,
+};
 pub use leases::{
     a_dropped_lease_is_free, a_lost_lease_cannot_write, a_session_has_one_worker,
     of_many_workers_one_gets_the_session, sessions_do_not_wait_for_each_other,
 };
+pub use machine::{any_schedule_ends_as_the_model_says, play};
 use parts::{EMPTY, event, id, meta, none, user};
 pub use sessions::{
     a_deleted_session_leaves_nothing, a_session_is_created_once, a_session_that_does_not_exist_is_said,
@@ -66,6 +73,12 @@ macro_rules! store_suite {
             a_session_that_does_not_exist_is_said,
             sessions_do_not_wait_for_each_other,
             reopening_keeps_everything,
+            an_input_waits_for_the_commit_that_uses_it,
+            an_input_is_used_once,
+            a_second_reply_is_refused,
+            only_an_open_turn_is_spoken_to,
+            what_was_said_of_turns_is_kept,
+            any_schedule_ends_as_the_model_says,
         }
     };
     (@each $subject:expr => $($case:ident),+ $(,)?) => {
@@ -137,7 +150,7 @@ impl Open {
     async fn say(&mut self, text: &str, seq: u64) {
         let (entries, events) = ([user(text)], [event(self.id.as_str(), seq)]);
         let commit = Commit { entries: &entries, events: &events, ..plain(self) };
-        self.revision = self.store.commit(&self.lease, commit).await.unwrap();
+        self.revision = self.store.commit(&self.lease, commit).await.unwrap().revision;
     }
 }
 
@@ -167,5 +180,14 @@ fn plain(open: &Open) -> Commit<'_> {
 
 fn of(checkpoint: &Checkpoint) -> Commit<'_> {
     let expect = Revision(0);
-    Commit { expect, entries: &[], checkpoint, usage: None, events: &[], terminal: None, now_ms: 41 }
+    Commit {
+        expect,
+        entries: &[],
+        checkpoint,
+        usage: None,
+        events: &[],
+        consumed: &[],
+        terminal: None,
+        now_ms: 41,
+    }
 }

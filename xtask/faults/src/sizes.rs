@@ -187,8 +187,17 @@ async fn add(
     entries: &[Entry],
 ) -> Result<Revision, Fault> {
     let checkpoint = &Checkpoint::default();
-    let commit = Commit { expect, entries, checkpoint, usage: None, events: &[], terminal: None, now_ms: 1 };
-    Ok(store.commit(lease, commit).await?)
+    let commit = Commit {
+        expect,
+        entries,
+        checkpoint,
+        usage: None,
+        events: &[],
+        consumed: &[],
+        terminal: None,
+        now_ms: 1,
+    };
+    Ok(store.commit(lease, commit).await?.revision)
 }
 
 /// A scripted model behind the real encoder, which keeps no request: those of a long session would fill the memory.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -48,7 +48,7 @@ impl Store for Flaky {
         self.store.load(session).await
     }
 
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
         self.write()?;
         self.store.commit(lease, commit).await
     }
@@ -61,6 +61,26 @@ impl Store for Flaky {
     ) -> Result<(), StoreError> {
         self.write()?;
         self.store.journal(lease, records, events).await
+    }
+
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        self.store.state(session).await
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        self.store.put_input(session, input).await
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        self.store.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.store.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.store.rounds(session).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

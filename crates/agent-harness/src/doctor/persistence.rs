@@ -166,6 +166,7 @@ async fn play(config: &HarnessConfig, name: &SessionId, expected: &[String]) -> 
         checkpoint: &Checkpoint::default(),
         usage: None,
         events: &[],
+        consumed: &[],
         terminal: None,
         now_ms: 0,
     };

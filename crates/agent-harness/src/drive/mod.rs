@@ -2,37 +2,43 @@
 
 mod ask;
 mod call;
+mod commit;
 mod compact;
 mod date;
 mod end;
+mod guide;
+mod hear;
 mod model;
 mod offload;
 mod open;
 mod park;
 mod prepare;
+mod resume;
 mod retry;
 mod server;
 mod tools;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, Entry, EntryId, EventBody, ModelError, RawJson, Reply, RequestId, SessionId, StepNo,
-    StepRecord, TerminalReason, TurnId, Usage, UserMessage,
+    CallId, Cancel, EntryId, InputId, ModelError, RawJson, RoundSummary, SessionId, TerminalReason, TurnId,
+    Usage, UserMessage,
 };
 use agent_prepare::Prepared;
-use agent_turn::{Report, Turn, Want};
+use agent_turn::{Report, Rules, Seen, Turn, Want};
 use tracing::Instrument;
 
 use crate::HarnessError;
 use crate::compaction::Done;
 use crate::config::HarnessConfig;
-use crate::live::{Live, Loaded, Write};
+use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
-use crate::run::TurnEnd;
+use crate::run::{Next, StepReport, TurnEnd};
 
+pub(crate) use ask::{apart, asked};
+pub(crate) use park::fits;
 pub(crate) use server::has_compacted;
 
 /// One message at work on one session: the only writer of its history.
@@ -54,11 +60,15 @@ pub(crate) struct Drive {
     turn: Turn,
     out: Outbox,
     cancel: Cancel,
-    /// What the user said and the history does not hold yet.
-    waiting: Option<UserMessage>,
+    /// What the user said and the history does not hold yet, with its number where it came through the inbox.
+    waiting: VecDeque<(Option<InputId>, UserMessage)>,
     recovered: Recovered,
     /// Calls that were told as requested and that the turn answers, because the run was stopped.
     unrun: Vec<CallId>,
+    /// What was said of older turns, until the session that was taken up has looked whether to begin from it.
+    rounds: Vec<RoundSummary>,
+    /// Whether it was told that the turn waits.
+    is_waiting_told: bool,
     /// The failure that ended the turn.
     error: Option<ModelError>,
     /// Tokens of this run's model calls, failed ones included.
@@ -67,6 +77,10 @@ pub(crate) struct Drive {
     unrecorded: Option<Usage>,
     /// Tokens of the step's attempts that failed.
     voided: Usage,
+    /// What the turn has not been told yet of what was spent.
+    seen: Seen,
+    /// When it was last told, by the clock.
+    seen_ms: i64,
     /// The retries this run has left.
     retries: RetryBudget,
     /// The turn as last written.
@@ -79,9 +93,7 @@ pub(crate) struct Drive {
 pub(crate) enum Incoming {
     /// What the user says.
     Message(UserMessage),
-    /// A reply to a request of the parked turn.
-    Reply(RequestId, Reply),
-    /// The open turn alone.
+    /// The open turn, or what waits in the inbox.
     Nothing,
 }
 
@@ -105,19 +117,20 @@ impl Drive {
         out: Outbox,
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
-        let Loaded { live, repairs, changes, open, created } = loaded;
+        let Loaded { live, repairs, changes, open, created, inputs, rounds } = loaded;
         let mut drive = Self::of(config, live, out, cancel);
+        drive.rounds = rounds;
         drive.tell_opening(repairs, changes, created);
-        let reply = match incoming {
-            Incoming::Message(message) => {
-                drive.waiting = Some(message);
-                None
+        match incoming {
+            Incoming::Message(message) => drive.waiting.push_back((None, message)),
+            // Where no turn is open, what was said during the last one begins the next.
+            Incoming::Nothing if open.is_none() => {
+                drive.waiting.extend(inputs.into_iter().find_map(hear::message_of));
             }
-            Incoming::Reply(id, reply) => Some((id, reply)),
-            Incoming::Nothing => None,
-        };
+            Incoming::Nothing => {}
+        }
         match open {
-            Some(open) => drive.take_up(open, reply)?,
+            Some(open) => drive.take_up(open)?,
             None => drive.open_turn()?,
         }
         Ok(drive)
@@ -126,6 +139,8 @@ impl Drive {
     fn of(config: Arc<HarnessConfig>, live: Box<Live>, out: Outbox, cancel: Cancel) -> Self {
         Self {
             retries: RetryBudget::new(&config.retry),
+            seen: Seen::default(),
+            seen_ms: config.clock.now_ms(),
             agent: config.clone(),
             config,
             call: call::Call::default(),
@@ -137,9 +152,11 @@ impl Drive {
             live,
             out,
             cancel,
-            waiting: None,
+            waiting: VecDeque::new(),
             recovered: Recovered::default(),
             unrun: Vec::new(),
+            rounds: Vec::new(),
+            is_waiting_told: false,
             error: None,
             spent: Usage::default(),
             unrecorded: None,
@@ -153,22 +170,22 @@ impl Drive {
         self.live.meta.id.clone()
     }
 
-    /// The session for the next message; a parked one is loaded anew, because its turn is still open.
+    /// The session for the next message; one whose turn is still open is loaded anew.
     pub(crate) fn into_live(self) -> Option<Box<Live>> {
-        (!self.is_parked()).then_some(self.live)
+        matches!(self.turn.poll(), Want::End(_)).then_some(self.live)
     }
 
     /// Drives until the turn ends or parks. A message that could not join the open turn begins a turn of its own.
     pub(crate) async fn run(&mut self) -> Result<TurnEnd, HarnessError> {
-        if self.recovered.reports.is_empty() {
-            self.write().await?;
-        } else {
-            // A commit would empty the journal before its results are in the history.
-            self.live.journal(&self.config, &mut self.out, &[]).await?;
-        }
+        self.open().await?;
         loop {
             let end = self.run_turn().await?;
-            if self.waiting.is_none() || self.is_parked() || self.cancel.is_cancelled() {
+            self.begin_background(&end);
+            if self.is_parked() || self.cancel.is_cancelled() {
+                return Ok(end);
+            }
+            self.next_message().await?;
+            if self.waiting.is_empty() {
                 return Ok(end);
             }
             self.turn = Turn::new(TurnId::after(self.live.last_turn));
@@ -178,11 +195,43 @@ impl Drive {
         }
     }
 
+    /// Drives through one step only; what comes next, and the revision it led to.
+    pub(crate) async fn run_one(&mut self) -> Result<StepReport, HarnessError> {
+        self.open().await?;
+        self.begin_turn().await?;
+        let next = self.step().await?;
+        Ok(StepReport { revision: self.live.revision(), next })
+    }
+
+    /// Stores what taking up, or beginning, is to be told of.
+    async fn open(&mut self) -> Result<(), HarnessError> {
+        if self.is_parked() && self.out.staged().is_empty() {
+            return Ok(());
+        }
+        if self.recovered.reports.is_empty() {
+            return self.write().await;
+        }
+        // A commit would empty the journal before its results are in the history.
+        self.live.journal(&self.config, &mut self.out, &[]).await
+    }
+
     fn is_parked(&self) -> bool {
         matches!(self.turn.poll(), Want::Park(_))
     }
 
     async fn run_turn(&mut self) -> Result<TurnEnd, HarnessError> {
+        self.begin_turn().await?;
+        loop {
+            match self.step().await? {
+                Next::Step => {}
+                Next::Parked(kind) => return Ok(self.ended(TerminalReason::Parked(kind))),
+                Next::Ended(reason) => return Ok(self.ended(reason)),
+            }
+        }
+    }
+
+    /// Puts a turn together, and tells it what another process knew of its step at work.
+    async fn begin_turn(&mut self) -> Result<(), HarnessError> {
         tracing::Span::current().record("turn", tracing::field::display(self.turn.id()));
         if let Err(cause) = self.begin_call().await {
             let is_fresh = matches!(self.turn.poll(), Want::Prepare(_)) && self.recovered.reports.is_empty();
@@ -195,17 +244,28 @@ impl Drive {
         for report in std::mem::take(&mut self.recovered.reports) {
             self.report(report).await?;
         }
+        Ok(())
+    }
+
+    /// Drives until one more step is committed, or the turn ends or parks.
+    async fn step(&mut self) -> Result<Next, HarnessError> {
+        let before = self.turn.steps();
         loop {
             if self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_) | Want::Park(_)) {
                 self.report(Report::Aborted(None)).await?;
             }
             let span = self.step_span.clone();
             match self.turn.poll() {
+                Want::Prepare(_) if self.turn.steps() > before => return Ok(Next::Step),
                 Want::Prepare(_) => self.prepare().await?,
                 Want::Model => self.call_model().instrument(span).await?,
                 Want::Tools(_) => self.run_tools().instrument(span).await?,
-                Want::Park(kind) => return Ok(self.ended(TerminalReason::Parked(kind))),
-                Want::End(reason) => return Ok(self.ended(reason.clone())),
+                Want::Park(kind) => {
+                    if !self.hear_replies().await? {
+                        return Ok(Next::Parked(kind));
+                    }
+                }
+                Want::End(reason) => return Ok(Next::Ended(reason.clone())),
             }
         }
     }
@@ -222,7 +282,8 @@ impl Drive {
         };
         let worked = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         let tools::Worked { results, spent } = worked;
-        self.pay(&spent);
+        let model = self.config.summary_model.as_ref().unwrap_or(&self.config.model).clone();
+        self.pay_beside(model.profile(), &spent);
         for result in results {
             self.report(Report::Result(result)).await?;
         }
@@ -240,78 +301,19 @@ impl Drive {
     /// Tells the turn, and commits when that completed a step or ended the turn.
     async fn report(&mut self, report: Report) -> Result<(), HarnessError> {
         let at = self.turn.step();
-        let step = self.turn.handle(&*self.config.stop, report)?;
+        self.tell_seen();
+        let config = self.config.clone();
+        let rules = Rules { stop: &*config.stop, mode: &config.mode };
+        let step = self.turn.handle(rules, report)?;
         let stopped =
             step.is_some() && self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_));
         if stopped {
-            self.turn.handle(&*self.config.stop, Report::Aborted(None))?;
+            self.turn.handle(rules, Report::Aborted(None))?;
         }
         match (step, self.turn.poll()) {
             (Some(step), _) => self.commit_step(at, step).await,
             (None, Want::End(_) | Want::Park(_)) => self.write().await,
             (None, Want::Prepare(_) | Want::Model | Want::Tools(_)) => Ok(()),
         }
-    }
-
-    async fn commit_step(&mut self, at: StepNo, step: StepRecord) -> Result<(), HarnessError> {
-        let (finish, usage) = (step.finish().clone(), step.usage().clone());
-        self.out.step = Some(at);
-        self.tell_unrun(&step);
-        self.close_requests();
-        let entry = self.live.push(Entry::Step(step))?;
-        // An answer that a journal or a parked turn held was not heard of in this process.
-        self.live.accountant.report(crate::gauge::size(&usage), entry.position());
-        // Who looks between two messages sees the answer counted; that a threshold was crossed is told with the next step.
-        self.live.gauge.set(self.context());
-        let voided = std::mem::take(&mut self.voided);
-        self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
-        if let Want::Prepare(next) = self.turn.poll() {
-            self.tell_step(next);
-        }
-        self.recovered.lost.clear();
-        self.write().await
-    }
-
-    /// Counts a model call, whatever came of it (requirement M6).
-    fn pay(&mut self, usage: &Usage) {
-        self.spent += usage;
-        self.live.usage += usage;
-        if *usage == Usage::default() {
-            return;
-        }
-        match &mut self.unrecorded {
-            Some(sum) => *sum += usage,
-            None => self.unrecorded = Some(usage.clone()),
-        }
-    }
-
-    /// The turn as another process would take it up: a model call under way is prepared anew.
-    fn saved_turn(&self) -> Result<RawJson, HarnessError> {
-        match (self.turn.poll(), &self.saved) {
-            (Want::Model, Some(saved)) => Ok(saved.clone()),
-            _ => Ok(self.turn.save()?),
-        }
-    }
-
-    /// One atomic write of everything new, with the events that follow from what the turn wants now.
-    async fn write(&mut self) -> Result<(), HarnessError> {
-        self.tell_end();
-        let terminal = match self.turn.poll() {
-            Want::End(reason) => Some(reason.clone()),
-            Want::Prepare(_) | Want::Model | Want::Tools(_) | Want::Park(_) => None,
-        };
-        let turn = if terminal.is_some() || self.is_idle { None } else { Some(self.saved_turn()?) };
-        self.saved.clone_from(&turn);
-        let usage = self.unrecorded.take();
-        let is_parked = matches!(self.turn.poll(), Want::Park(_));
-        let write = Write {
-            turn_from: turn.is_some().then_some(self.turn_from),
-            // Before a response there is nothing to be held to, and the journal has it while its calls run.
-            active: self.prepared.active.as_ref().filter(|_| is_parked),
-            turn,
-            usage: usage.as_ref(),
-            terminal: terminal.as_ref(),
-        };
-        self.live.commit(&self.config, &mut self.out, write).await
     }
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{
-    Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, Reply, RequestId, StepNo,
-};
-use agent_prompt::Date;
+use agent_core::{Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, StepNo};
 use agent_turn::{Report, Turn, Want};
 
 use super::{Drive, Recovered};
@@ -57,11 +54,7 @@ impl Drive {
     /// Takes up a turn that a crash or a park left open, with what was journaled of its last step.
     ///
     /// Finished calls keep their results; nothing that finished runs again (requirement D4).
-    pub(super) fn take_up(
-        &mut self,
-        open: Open,
-        reply: Option<(RequestId, Reply)>,
-    ) -> Result<(), HarnessError> {
+    pub(super) fn take_up(&mut self, open: Open) -> Result<(), HarnessError> {
         let session = self.session();
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
         self.turn_from = open.turn_from.unwrap_or_else(|| self.began_at());
@@ -69,11 +62,12 @@ impl Drive {
         self.out.turn = Some(self.turn.id());
         self.out.step = Some(self.turn.step());
         self.step_span = tracing::info_span!("step", step = self.turn.step().number());
-        if self.is_said_already() {
+        if self.waiting.front().is_some_and(|(_, said)| self.live.has_heard(said)) {
             // The same command run again after a crash: go on instead of saying it twice.
-            self.waiting = None;
+            self.waiting.pop_front();
         }
         let was_parked = matches!(self.turn.poll(), Want::Park(_));
+        self.is_waiting_told = was_parked;
         let mut recovered = Recovered {
             // A parked turn holds its response itself.
             has_response: was_parked,
@@ -116,16 +110,8 @@ impl Drive {
                 }
             }
         }
-        if let Some((id, reply)) = reply {
-            let session = self.session();
-            self.reply(&id, reply).map_err(|cause| HarnessError::Request { session, cause })?;
-        }
-        if self.waiting.is_some() && !self.open_requests().is_empty() {
-            let open: Vec<_> = self.open_requests().iter().map(|open| open.id.to_string()).collect();
-            return Err(HarnessError::Waiting { session: self.session(), open: open.join(", ") });
-        }
-        if was_parked && self.can_resume() {
-            // The commit that parked it emptied the journal, so this is all there is to tell.
+        if was_parked && self.live.requests.is_empty() {
+            // Parked by an older release, which did not say what for.
             recovered.reports.push(Report::Resume);
         }
         self.recovered = recovered;
@@ -151,15 +137,5 @@ impl Drive {
         let entries = self.live.history.entries();
         let asked = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         EntryId::at(asked.unwrap_or(entries.len()))
-    }
-
-    /// Whether the message is the one that the open turn works on.
-    fn is_said_already(&self) -> bool {
-        let Some(message) = &self.waiting else { return false };
-        let said = self.live.history.entries().iter().rev().find_map(|entry| match entry {
-            Entry::User(message) => Some(message),
-            Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-        });
-        said.is_some_and(|said| said == message || Date::opened(said) == message.parts())
     }
 }

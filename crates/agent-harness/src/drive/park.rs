@@ -1,9 +1,37 @@
 //! A turn that waits: what it waits for, and the replies that let it go on (requirement L7).
 
-use agent_core::{Closed, EventBody, InputRequest, ParkKind, PendingStep, Reply, RequestId, ToolCall, Wait};
+use agent_core::{
+    Closed, EventBody, HeldRequest, InputRequest, ParkKind, PendingStep, Reply, RequestId, ToolCall, Wait,
+};
 
 use super::Drive;
+use crate::config::HarnessConfig;
 use crate::error::RequestError;
+
+/// Whether a reply can be taken by one of these requests.
+pub(crate) fn fits(
+    held: &[HeldRequest],
+    config: &HarnessConfig,
+    id: &RequestId,
+    reply: &Reply,
+) -> Result<(), RequestError> {
+    let held = held.iter().find(|held| held.request.id == *id);
+    let HeldRequest { request, reply: earlier } = held.ok_or_else(|| RequestError::Unknown(id.clone()))?;
+    if earlier.is_some() {
+        return Err(RequestError::Answered(id.clone()));
+    }
+    if request.is_expired(config.clock.now_ms()) {
+        return Err(RequestError::Expired(id.clone()));
+    }
+    request.takes(reply)?;
+    if let (Reply::Edit(input), Wait::Approval(_)) = (reply, &request.wait)
+        && let Some(tool) = config.tools.get(&request.tool)
+    {
+        let misfit = |cause| RequestError::Edit { request: id.clone(), cause };
+        tool.validate(input).map_err(misfit)?;
+    }
+    Ok(())
+}
 
 impl Drive {
     /// What the calls of a step wait for that have no result, as the first of them says; `None` when none waits.
@@ -13,35 +41,22 @@ impl Drive {
 
     /// Takes a reply; the next write stores it. The first one stands.
     pub(super) fn reply(&mut self, id: &RequestId, reply: Reply) -> Result<(), RequestError> {
-        let now = self.config.clock.now_ms();
-        let held = self.live.requests.iter_mut().find(|held| held.request.id == *id);
-        let held = held.ok_or_else(|| RequestError::Unknown(id.clone()))?;
-        if held.reply.is_some() {
-            return Err(RequestError::Answered(id.clone()));
+        fits(&self.live.requests, &self.config, id, &reply)?;
+        if let Some(held) = self.live.requests.iter_mut().find(|held| held.request.id == *id) {
+            let call = held.request.call.clone();
+            held.reply = Some(reply);
+            self.out.stage(EventBody::InputClosed { request: id.clone(), call, how: Closed::Answered });
         }
-        if held.request.is_expired(now) {
-            return Err(RequestError::Expired(id.clone()));
-        }
-        held.request.takes(&reply)?;
-        if let (Reply::Edit(input), Wait::Approval(_)) = (&reply, &held.request.wait)
-            && let Some(tool) = self.config.tools.get(&held.request.tool)
-        {
-            let misfit = |cause| RequestError::Edit { request: id.clone(), cause };
-            tool.validate(input).map_err(misfit)?;
-        }
-        let call = held.request.call.clone();
-        held.reply = Some(reply);
-        self.out.stage(EventBody::InputClosed { request: id.clone(), call, how: Closed::Answered });
         Ok(())
     }
 
-    /// Whether a parked turn has something to do: a reply that is not used yet, a request that has lapsed, or nothing that
-    /// is known to be waited for.
+    /// Whether a parked turn has something to do: a call that waits has its reply, or waited too long.
     pub(super) fn can_resume(&self) -> bool {
         let now = self.config.clock.now_ms();
-        let requests = &self.live.requests;
-        requests.is_empty()
-            || requests.iter().any(|held| held.reply.is_some() || held.request.is_expired(now))
+        let unanswered = self.turn.pending().into_iter().flat_map(PendingStep::unanswered);
+        let mut newest = unanswered
+            .filter_map(|call| self.live.requests.iter().rfind(|held| held.request.call == call.id));
+        newest.any(|held| held.reply.is_some() || held.request.is_expired(now))
     }
 
     /// The requests that are open.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -47,8 +47,8 @@ impl Store for Shadow {
         Ok(self.record.clone())
     }
 
-    async fn commit(&self, _lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
-        Ok(Revision(commit.expect.0 + 1))
+    async fn commit(&self, _lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
+        Ok(Committed { revision: Revision(commit.expect.0 + 1), has_inputs: false })
     }
 
     async fn journal(
@@ -58,6 +58,26 @@ impl Store for Shadow {
         _events: &[Event],
     ) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        self.store.state(session).await
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        self.store.put_input(session, input).await
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        self.store.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.store.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.store.rounds(session).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

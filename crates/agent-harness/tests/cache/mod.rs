@@ -282,6 +282,7 @@ async fn summarise(store: &Points) {
         checkpoint: &record.checkpoint,
         usage: None,
         events: &[],
+        consumed: &[],
         terminal: None,
         now_ms: 0,
     };

@@ -1,8 +1,8 @@
 //! A store in memory that says it is durable, and can be made to lie.
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -36,7 +36,7 @@ impl Store for Durable {
         }
         Ok(record)
     }
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
         self.store.commit(lease, commit).await
     }
     async fn journal(
@@ -47,6 +47,26 @@ impl Store for Durable {
     ) -> Result<(), StoreError> {
         self.store.journal(lease, records, events).await
     }
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        self.store.state(session).await
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        self.store.put_input(session, input).await
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        self.store.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.store.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.store.rounds(session).await
+    }
+
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
         self.store.events(session, after_seq).await
     }

@@ -1,5 +1,8 @@
 //! Turns that wait for somebody outside, and go on when the replies are there.
 
+mod said;
+mod steps;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +12,7 @@ use agent_core::{
     Authorization, Event, EventBody, InputRequest, Layer, ParkKind, RawJson, Reply as Answer, RequestId,
     TerminalReason, ToolOutput, Wait,
 };
-use agent_harness::{AskLater, Harness, HarnessConfig, HarnessError, RequestError};
+use agent_harness::{AskLater, Harness, HarnessConfig, HarnessError, RequestError, Run, Session};
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, ClientTool, Permissions, Tool, ToolConfig, ToolEnd, ToolError, ToolSet};
 
@@ -101,12 +104,17 @@ impl Scene {
     }
 
     async fn respond(&self, request: &RequestId, reply: Answer) -> TerminalReason {
-        watch(self.agent.session().respond(request, reply).await.unwrap()).await.1.reason
+        watch(taken(&self.agent.session(), request, reply).await.unwrap()).await.1.reason
     }
 
     async fn results(&self) -> String {
         talk(&self.agent.history().await).lines().nth(1).unwrap_or_default().to_owned()
     }
+}
+
+/// Replies; the run that takes the turn up.
+async fn taken(session: &Session, request: &RequestId, reply: Answer) -> Result<Run, HarnessError> {
+    Ok(session.respond(request, reply).await?.run().unwrap())
 }
 
 /// One call that waits, a reply to it, and what the model is told of it.
@@ -213,7 +221,7 @@ fn the_request_is_stored_before_it_is_told() {
         8 [turn_1/0] turn.waiting
         "#);
         let (events, _) = watch(
-            scene.agent.session().respond(&request.id, Answer::Answer(vec!["A".into()])).await.unwrap(),
+            taken(&scene.agent.session(), &request.id, Answer::Answer(vec!["A".into()])).await.unwrap(),
         )
         .await;
         insta::assert_snapshot!(log(&events), @"
@@ -253,14 +261,14 @@ async fn parked_after(row: &Row, polls: usize) -> Option<(Scene, InputRequest)> 
 /// Replies, dies after so many polls, and goes on in another process until the turn is done.
 async fn done_after(row: &Row, scene: Scene, request: &RequestId, polls: usize) -> Scene {
     scene.signed_in.store(true, Ordering::SeqCst);
-    let run = scene.agent.session().respond(request, row.reply.clone()).await.unwrap();
+    let run = taken(&scene.agent.session(), request, row.reply.clone()).await.unwrap();
     let end = crash_after(run, polls).await;
     let scene = scene.again();
     if end.is_some() {
         return scene;
     }
     let session = scene.agent.session();
-    let run = match session.respond(request, row.reply.clone()).await {
+    let run = match taken(&session, request, row.reply.clone()).await {
         // It was stored before the crash.
         Err(HarnessError::Request { .. }) => session.resume().await,
         other => other,
@@ -336,7 +344,6 @@ fn what_cannot_be_taken_changes_nothing() {
         insta::assert_snapshot!(check(&RequestId::given("req_x"), Answer::Allow).await, @"session s: there is no request req_x that is open; list the requests of the session");
         insta::assert_snapshot!(check(request, Answer::SignedIn).await, @"session s: request req_736328dd23bf8ec1b43eb84c waits for allow, always, edit or decline, and was told of a sign-in; it is still open");
         insta::assert_snapshot!(check(request, Answer::Edit(input(r#"{"wat":1}"#))).await, @"session s: request req_736328dd23bf8ec1b43eb84c is still open, because the tool does not take the other input: The input of `put` does not fit: at `.`: missing field `what` at line 1 column 9. Call it again with: what (required)");
-        insta::assert_snapshot!(session.send("more").await.unwrap_err(), @"session s waits for req_736328dd23bf8ec1b43eb84c before it can go on; reply to it, or decline it, and send the message then");
         assert_eq!(scene.agent.store.writes(), before);
         assert_eq!(scene.respond(request, Answer::Allow).await, TerminalReason::Done);
         insta::assert_snapshot!(check(request, Answer::Allow).await, @"session s: there is no request req_736328dd23bf8ec1b43eb84c that is open; list the requests of the session");
@@ -353,7 +360,7 @@ fn a_second_reply_finds_the_first() {
         let (_, requests) = scene.park(ParkKind::Question).await;
         let said = |words: &str| Answer::Answer(vec![words.to_owned()]);
         scene.respond(&requests[0].id, said("first")).await;
-        let late = scene.agent.session().respond(&requests[0].id, said("second")).await.unwrap_err();
+        let late = taken(&scene.agent.session(), &requests[0].id, said("second")).await.unwrap_err();
         assert!(matches!(late, HarnessError::Request { cause: RequestError::Answered(_), .. }), "{late}");
         scene.respond(&requests[1].id, said("other")).await;
         assert_eq!(scene.results().await, "step: ask_question -> first; ask_question -> other");
@@ -370,7 +377,7 @@ fn a_request_that_lapses_is_answered_so() {
         let end = watch(session.resume().await.unwrap()).await.1;
         assert_eq!(end.reason, TerminalReason::Parked(ParkKind::Question), "it still waits");
         scene.clock.forward(60_000);
-        let late = session.respond(&requests[0].id, Answer::Answer(vec!["x".into()])).await.unwrap_err();
+        let late = taken(&session, &requests[0].id, Answer::Answer(vec!["x".into()])).await.unwrap_err();
         assert!(matches!(late, HarnessError::Request { cause: RequestError::Expired(_), .. }), "{late}");
         let (events, end) = watch(session.resume().await.unwrap()).await;
         assert_eq!(end.reason, TerminalReason::Done);

@@ -60,10 +60,11 @@ async fn park(store: &Points, record: SessionRecord) -> Revision {
         checkpoint: &checkpoint,
         usage: None,
         events: &[],
+        consumed: &[],
         terminal: None,
         now_ms: 0,
     };
-    store.commit(&lease, commit).await.unwrap()
+    store.commit(&lease, commit).await.unwrap().revision
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    BlobHash, Body, Cancel, Checkpoint, Commit, Encoder, Entry, Event, History, JournalRecord, LanguageModel,
-    ModelError, ModelProfile, ModelStream, Outgoing, Revision, SessionId, SessionMeta, SessionRecord, Usage,
+    BlobHash, Body, Cancel, Checkpoint, Commit, Committed, Encoder, Entry, Event, History, Input, InputId,
+    JournalRecord, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_harness::{Clock, Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
 use agent_prompt::{Fragment, Layer, Prompt, Static};
@@ -152,7 +153,7 @@ impl Store for Points {
     async fn load(&self, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
         self.inner.load(session).await
     }
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
         self.around(self.inner.commit(lease, commit)).await
     }
     async fn journal(
@@ -163,6 +164,26 @@ impl Store for Points {
     ) -> Result<(), StoreError> {
         self.around(self.inner.journal(lease, records, events)).await
     }
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        self.inner.state(session).await
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        self.inner.put_input(session, input).await
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        self.inner.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.inner.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.inner.rounds(session).await
+    }
+
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
         self.inner.events(session, after_seq).await
     }

@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Event, JournalRecord, Revision, SessionId, SessionMeta, SessionRecord,
-    Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use async_trait::async_trait;
 
-use crate::write::{Events, NewSession, Rows};
+use crate::write::{self, Events, NewSession, Rows};
 use crate::{Lease, Store, StoreError, SummaryLine, rows};
 use locks::Locks;
 use stamps::{Held, Pending};
@@ -102,7 +102,7 @@ impl Store for SqliteStore {
         self.inner.reader.ask(move |db| reads::session(db, &id)).await
     }
 
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
         let checkpoint = stamps::without(commit.checkpoint);
         let rows = Rows::encode(lease.session(), Commit { checkpoint: &checkpoint, ..commit })?;
         let (pending, stamps) = Pending::of(lease, commit.checkpoint)?;
@@ -121,6 +121,32 @@ impl Store for SqliteStore {
         let events = Events::encode(lease.session(), events)?;
         let holder = Holder::of(lease);
         self.inner.writer.ask(move |db| writes::journal(db, &holder, &records, &events)).await
+    }
+
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::state(db, &id)).await
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        let (id, key) = (session.clone(), input.key().map(str::to_owned));
+        let body = write::json(session, input)?;
+        self.inner.writer.ask(move |db| writes::put_input(db, &id, key.as_deref(), &body)).await
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::inputs(db, &id)).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        let (id, turn, body) = (session.clone(), round.turn, write::json(session, round)?);
+        self.inner.writer.ask(move |db| writes::put_round(db, &id, turn, &body)).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::rounds(db, &id)).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

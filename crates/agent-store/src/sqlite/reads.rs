@@ -1,11 +1,13 @@
 //! The reads, each run on a snapshot.
 
-use agent_core::{BlobHash, Event, Revision, SessionId, SessionRecord, Usage};
+use agent_core::{
+    BlobHash, Event, Revision, RoundSummary, SessionId, SessionRecord, SessionState, StoredInput, Usage,
+};
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
 use super::fault::Fail;
 use super::stamps;
-use crate::rows::{self, Numbered, SessionRows, SummaryRow};
+use crate::rows::{self, Numbered, SessionRows, StateRows, SummaryRow};
 use crate::{Row, StoreError, SummaryLine};
 
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionRecord>, Fail> {
@@ -19,24 +21,62 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionR
         })
         .optional()?;
     let Some((n, revision, head, last_seq, meta)) = found else { return Ok(None) };
+    let rows = SessionRows {
+        meta,
+        head,
+        entries: numbered(db, "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq", n)?,
+        state: state_rows(db, n, revision)?,
+        last_seq,
+    };
+    let mut record = rows.read(id)?;
+    let adds = adds(db, n)?;
+    stamps::put_back(db, n, id, (&mut record.checkpoint, &mut record.journal), &adds)?;
+    Ok(Some(record))
+}
+
+pub(super) fn state(db: &Connection, id: &SessionId) -> Result<Option<SessionState>, Fail> {
+    let found = db
+        .prepare_cached("SELECT n, revision FROM sessions WHERE id = ?1")?
+        .query_row([id.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((n, revision)) = found else { return Ok(None) };
+    let mut state = state_rows(db, n, revision)?.read(id)?;
+    let adds = adds(db, n)?;
+    stamps::put_back(db, n, id, (&mut state.checkpoint, &mut state.journal), &adds)?;
+    Ok(Some(state))
+}
+
+pub(super) fn inputs(db: &Connection, id: &SessionId) -> Result<Vec<StoredInput>, Fail> {
+    let (n, _) = existing(db, id)?;
+    Ok(rows::inputs(id, numbered(db, OPEN_INPUTS, n)?)?)
+}
+
+pub(super) fn rounds(db: &Connection, id: &SessionId) -> Result<Vec<RoundSummary>, Fail> {
+    let (n, _) = existing(db, id)?;
+    let rows = numbered(db, "SELECT turn, body FROM rounds WHERE session = ?1 ORDER BY turn", n)?;
+    Ok(rows::decode_all(id, rows, Row::Round)?)
+}
+
+fn state_rows(db: &Connection, n: i64, revision: u64) -> Result<StateRows, Fail> {
     let checkpoint = db
         .prepare_cached("SELECT body FROM checkpoints WHERE session = ?1 AND revision = ?2")?
         .query_row((n, revision), |row| row.get(0))
         .optional()?;
-    let mut adds = db.prepare_cached("SELECT adds FROM journal WHERE session = ?1 ORDER BY pos")?;
-    let adds: Vec<bool> = adds.query_map([n], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let rows = SessionRows {
-        meta,
+    let terminal: Option<String> =
+        db.prepare_cached("SELECT terminal FROM sessions WHERE n = ?1")?.query_row([n], |row| row.get(0))?;
+    let terminal = terminal.map(String::into_bytes);
+    Ok(StateRows {
         revision,
-        head,
-        entries: numbered(db, "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq", n)?,
         checkpoint,
         journal: numbered(db, "SELECT pos, body FROM journal WHERE session = ?1 ORDER BY pos", n)?,
-        last_seq,
-    };
-    let mut record = rows.read(id)?;
-    stamps::put_back(db, n, &mut record, &adds)?;
-    Ok(Some(record))
+        inputs: numbered(db, OPEN_INPUTS, n)?,
+        terminal,
+    })
+}
+
+fn adds(db: &Connection, n: i64) -> Result<Vec<bool>, Fail> {
+    let mut adds = db.prepare_cached("SELECT adds FROM journal WHERE session = ?1 ORDER BY pos")?;
+    Ok(adds.query_map([n], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn events(db: &Connection, id: &SessionId, after_seq: u64) -> Result<Vec<Event>, Fail> {
@@ -106,3 +146,5 @@ fn summary(row: &SqlRow<'_>) -> rusqlite::Result<SummaryRow> {
         usage: row.get_ref(7)?.as_bytes()?.to_vec(),
     })
 }
+
+const OPEN_INPUTS: &str = "SELECT id, body FROM inputs WHERE session = ?1 AND body IS NOT NULL ORDER BY id";

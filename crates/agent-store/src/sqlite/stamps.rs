@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use agent_core::{Checkpoint, JournalRecord, ReadStamp, Revision, SessionRecord, Slots};
+use agent_core::{Checkpoint, Committed, JournalRecord, ReadStamp, SessionId, Slots};
 use rusqlite::Connection;
 
 use super::fault::Fail;
@@ -71,7 +71,7 @@ impl<'a> Pending<'a> {
     }
 
     /// Notes what is stored now; after a failure that is not known.
-    pub(super) fn settle(self, done: Result<Revision, StoreError>) -> Result<Revision, StoreError> {
+    pub(super) fn settle(self, done: Result<Committed, StoreError>) -> Result<Committed, StoreError> {
         if let (Ok(_), Some(held)) = (&done, self.held) {
             self.note(held);
         }
@@ -165,18 +165,18 @@ pub(super) fn records(lease: &Lease, records: &[JournalRecord]) -> Result<Record
 pub(super) fn put_back(
     db: &Connection,
     n: i64,
-    record: &mut SessionRecord,
+    session: &SessionId,
+    (checkpoint, journal): (&mut Checkpoint, &mut [JournalRecord]),
     adds: &[bool],
 ) -> Result<(), Fail> {
-    let session = &record.meta.id;
-    let reads = &mut record.checkpoint.slots.reads;
+    let reads = &mut checkpoint.slots.reads;
     let mut query = db.prepare_cached("SELECT path, body FROM reads WHERE session = ?1")?;
     let mut found = query.query([n])?;
     while let Some(row) = found.next()? {
         let body = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         reads.insert(row.get(0)?, rows::decode(session, Row::Checkpoint, body)?);
     }
-    for (journaled, adds) in record.journal.iter_mut().zip(adds) {
+    for (journaled, adds) in journal.iter_mut().zip(adds) {
         if let JournalRecord::Finished { slots: Some(slots), .. } = journaled
             && *adds
         {

@@ -1,6 +1,6 @@
 //! The writes, each run inside a transaction that its worker commits.
 
-use agent_core::{BlobHash, Revision, SessionId};
+use agent_core::{BlobHash, Committed, InputId, Revision, SessionId};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Fail;
@@ -64,7 +64,7 @@ pub(super) fn commit(
     holder: &Holder,
     rows: &Rows,
     stamps: &Stamps,
-) -> Result<Revision, Fail> {
+) -> Result<Committed, Fail> {
     let Target { n, head, entries: count } = target(db, holder)?;
     let last_seq = rows.after(&holder.session, head)?;
     let revision = head.revision.0 + 1;
@@ -88,10 +88,92 @@ pub(super) fn commit(
     };
     db.prepare_cached(
         "UPDATE sessions SET revision = ?2, head = ?3, last_seq = ?4, last_turn = ?5, usage = ?6,
-         updated_ms = ?7, terminal = iif(?8, ?9, terminal) WHERE n = ?1",
+         updated_ms = ?7, terminal = iif(?8, ?9, terminal), is_open = ?10 WHERE n = ?1",
     )?
-    .execute((n, revision, count, last_seq, last_turn, usage.get(), rows.now_ms, says, reason))?;
-    Ok(Revision(revision))
+    .execute((
+        n,
+        revision,
+        count,
+        last_seq,
+        last_turn,
+        usage.get(),
+        rows.now_ms,
+        says,
+        reason,
+        rows.state.is_open,
+    ))?;
+    consume(db, n, holder, &rows.consumed)?;
+    let mut left =
+        db.prepare_cached("SELECT EXISTS (SELECT 1 FROM inputs WHERE session = ?1 AND body IS NOT NULL)")?;
+    let has_inputs = left.query_row([n], |row| row.get(0))?;
+    Ok(Committed { revision: Revision(revision), has_inputs })
+}
+
+/// Keeps an input for whoever has the session, or takes it next.
+pub(super) fn put_input(
+    db: &Connection,
+    session: &SessionId,
+    key: Option<&str>,
+    body: &write::Json,
+) -> Result<InputId, Fail> {
+    let found = db
+        .prepare_cached(
+            "UPDATE sessions SET last_input = last_input + 1 WHERE id = ?1
+             RETURNING n, last_input, is_open",
+        )?
+        .query_row([session.as_str()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?))
+        })
+        .optional()?;
+    let (n, id, has_turn) = found.ok_or_else(|| StoreError::Missing(session.clone()))?;
+    if !has_turn {
+        return Err(StoreError::NoTurn(session.clone()).into());
+    }
+    let added = db
+        .prepare_cached(
+            "INSERT INTO inputs (session, id, key, body) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (session, key) WHERE key IS NOT NULL DO NOTHING",
+        )?
+        .execute((n, id, key, body.get().as_bytes()))?;
+    if added == 0 {
+        let (session, key) = (session.clone(), key.unwrap_or_default().to_owned());
+        return Err(StoreError::Repeated { session, key }.into());
+    }
+    Ok(InputId(id))
+}
+
+/// Keeps what was said of a turn.
+pub(super) fn put_round(
+    db: &Connection,
+    session: &SessionId,
+    turn: u64,
+    body: &write::Json,
+) -> Result<(), Fail> {
+    let kept = db
+        .prepare_cached(
+            "INSERT INTO rounds (session, turn, body) SELECT n, ?2, ?3 FROM sessions WHERE id = ?1
+             ON CONFLICT (session, turn) DO UPDATE SET body = excluded.body",
+        )?
+        .execute((session.as_str(), turn, body.get().as_bytes()))?;
+    if kept == 0 { Err(StoreError::Missing(session.clone()).into()) } else { Ok(()) }
+}
+
+/// Takes used inputs out of the inbox; the keys of those that have one stay.
+fn consume(db: &Connection, n: i64, holder: &Holder, used: &[InputId]) -> Result<(), Fail> {
+    for InputId(input) in used {
+        let found = db
+            .prepare_cached(
+                "UPDATE inputs SET body = NULL WHERE session = ?1 AND id = ?2 AND body IS NOT NULL",
+            )?
+            .execute((n, input))?;
+        if found == 0 {
+            let (session, input) = (holder.session.clone(), *input);
+            return Err(StoreError::NoInput { session, input }.into());
+        }
+        db.prepare_cached("DELETE FROM inputs WHERE session = ?1 AND id = ?2 AND key IS NULL")?
+            .execute((n, input))?;
+    }
+    Ok(())
 }
 
 pub(super) fn journal(

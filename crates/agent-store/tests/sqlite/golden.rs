@@ -27,7 +27,7 @@ fn stores_of_every_format_are_read_as_they_were_written() {
         let lease = wait_for(store.lease(&id("golden"))).unwrap();
         let checkpoint = Checkpoint::default();
         let commit = commit(Revision(2), &[], &checkpoint);
-        assert_eq!(wait_for(store.commit(&lease, commit)).unwrap(), Revision(3), "format {format}");
+        assert_eq!(wait_for(store.commit(&lease, commit)).unwrap().revision, Revision(3), "format {format}");
     }
 }
 
@@ -63,7 +63,7 @@ fn write(store: &Arc<dyn Store>) {
         let revision = store.create(&lease, &meta("golden"), &Checkpoint::default()).await.unwrap();
         let events = [event(&session, 1), event(&session, 2)];
         let step = Commit { usage: Some(&usage), events: &events, ..commit(revision, &first, &running) };
-        let revision = store.commit(&lease, step).await.unwrap();
+        let revision = store.commit(&lease, step).await.unwrap().revision;
         let end = Commit { terminal: Some(&TerminalReason::Done), ..commit(revision, &[], &ended) };
         store.commit(&lease, end).await.unwrap();
         let records = [response(), JournalRecord::Finished { result, slots: None }];
@@ -73,7 +73,7 @@ fn write(store: &Arc<dyn Store>) {
 }
 
 fn commit<'a>(expect: Revision, entries: &'a [Entry], checkpoint: &'a Checkpoint) -> Commit<'a> {
-    Commit { expect, entries, checkpoint, usage: None, events: &[], terminal: None, now_ms: 7 }
+    Commit { expect, entries, checkpoint, usage: None, events: &[], consumed: &[], terminal: None, now_ms: 7 }
 }
 
 /// The tables, their rows and the rest of a database, as SQL that makes them again.
@@ -111,4 +111,4 @@ fn read(path: &Path) -> String {
 }
 
 /// The newest format.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 4;

@@ -76,10 +76,11 @@ fn commit(writer: &mut Writer, checkpoint: &Checkpoint) {
         checkpoint,
         usage: Some(&usage),
         events: &[told(writer, 2_000)],
+        consumed: &[],
         terminal: None,
         now_ms: 1,
     };
-    writer.revision = wait_for(writer.store.commit(&writer.lease, commit)).unwrap();
+    writer.revision = wait_for(writer.store.commit(&writer.lease, commit)).unwrap().revision;
     writer.last_seq += 1;
 }
 

@@ -69,10 +69,11 @@ impl Writer {
             checkpoint: &checkpoint,
             usage: Some(&usage),
             events: &events,
+            consumed: &[],
             terminal: None,
             now_ms: 1,
         };
-        self.revision = wait_for(self.store.commit(&self.lease, commit))?;
+        self.revision = wait_for(self.store.commit(&self.lease, commit))?.revision;
         self.last_seq += 1;
         Ok(self.revision)
     }

@@ -115,6 +115,7 @@ impl Side {
                     checkpoint: &Checkpoint { last_turn: last_seq, ..state },
                     usage: ends.then_some(&usage),
                     events: &events(*gap),
+                    consumed: &[],
                     terminal: ends.then_some(&TerminalReason::Done),
                     now_ms: self.now_ms,
                 };

@@ -88,10 +88,19 @@ fn stamps_in_a_checkpoint_of_format_1_are_read_and_moved() {
 }
 
 fn commit(writer: &mut Writer, checkpoint: &Checkpoint) {
-    writer.revision = wait_for(writer.store.commit(&writer.lease, of(writer, checkpoint))).unwrap();
+    writer.revision = wait_for(writer.store.commit(&writer.lease, of(writer, checkpoint))).unwrap().revision;
 }
 
 fn of<'a>(writer: &Writer, checkpoint: &'a Checkpoint) -> Commit<'a> {
     let expect = writer.revision;
-    Commit { expect, entries: &[], checkpoint, usage: None, events: &[], terminal: None, now_ms: 1 }
+    Commit {
+        expect,
+        entries: &[],
+        checkpoint,
+        usage: None,
+        events: &[],
+        consumed: &[],
+        terminal: None,
+        now_ms: 1,
+    }
 }

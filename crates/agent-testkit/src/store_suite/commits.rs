@@ -27,7 +27,7 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
         requests: vec![held("c2")],
     };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
-    open.revision = open.store.commit(&open.lease, commit).await.unwrap();
+    open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;
     let found = open.store.load(&open.id).await.unwrap().unwrap();
     let stored = &found.entries;
     let written: Vec<String> = entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
@@ -153,11 +153,11 @@ pub async fn a_boundary_waits_for_the_journaled_step(subject: Subject) {
     }
     assert_eq!(picture(&open.store, &open.id).await, before);
     let commit = Commit { entries: &[step("c1")], ..plain(&open) };
-    open.revision = open.store.commit(&open.lease, commit).await.unwrap();
+    open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;
     // A call that started without a response in the journal is no open step.
     open.store.journal(&open.lease, &[JournalRecord::Started(call("c1"))], &[]).await.unwrap();
     let commit = Commit { entries: &[summary(0)], ..plain(&open) };
-    assert_eq!(open.store.commit(&open.lease, commit).await.unwrap(), Revision(3));
+    assert_eq!(open.store.commit(&open.lease, commit).await.unwrap().revision, Revision(3));
 }
 
 /// Each model call's usage stands with the commit that recorded it (requirement D1).
@@ -166,7 +166,7 @@ pub async fn usage_is_kept_for_each_commit(subject: Subject) {
     let raw = Usage { raw: Some(RawJson::parse(RAW).unwrap()), ..usage(5) };
     for spent in [Some(&raw), None, Some(&usage(6))] {
         let commit = Commit { usage: spent, ..plain(&open) };
-        open.revision = open.store.commit(&open.lease, commit).await.unwrap();
+        open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;
     }
     let found = open.store.usage(&open.id).await.unwrap();
     assert_eq!(found, [(Revision(1), raw), (Revision(3), usage(6))]);

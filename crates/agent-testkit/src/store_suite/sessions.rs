@@ -41,7 +41,7 @@ pub async fn the_list_shows_how_the_last_turn_ended(subject: Subject) {
     ];
     for (step, (checkpoint, terminal, shown)) in table.into_iter().enumerate() {
         let commit = Commit { checkpoint, terminal, ..plain(&open) };
-        open.revision = open.store.commit(&open.lease, commit).await.unwrap();
+        open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;
         let list = listed(&open.store).await;
         assert_eq!(list[0].terminal.as_ref(), shown, "step {step}");
     }

@@ -86,6 +86,7 @@ pub(super) async fn stale() -> Result<Shown, Fault> {
         checkpoint: &checkpoint,
         usage: None,
         events: &[],
+        consumed: &[],
         terminal: None,
         now_ms: 1,
     };

@@ -117,7 +117,11 @@ async fn play(job: &Job, session: &Session, store: &impl Store) -> Result<(), Fa
         let stand = stand(store).await?;
         let run = match stand.requests.first() {
             Some(_) if job.phase == Phase::Play => return Ok(()),
-            Some(request) => session.respond(&request.id, reply_to(request)).await?,
+            Some(request) => session
+                .respond(&request.id, reply_to(request))
+                .await?
+                .run()
+                .ok_or("another worker has the session")?,
             None if stand.is_open => session.resume().await?,
             None => match job.plot.messages().get(stand.said) {
                 Some(message) => session.send(*message).await?,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Entry, Event, JournalRecord, Revision, SessionId, SessionMeta,
-    SessionRecord, ToolResult, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Entry, Event, Input, InputId, JournalRecord, Revision,
+    RoundSummary, SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, ToolResult, Usage,
 };
 use agent_store::{Lease, SqliteStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -86,13 +86,13 @@ impl Store for Watched {
         self.inner.load(session).await
     }
 
-    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Revision, StoreError> {
-        let revision = self.around(self.inner.commit(lease, commit)).await?;
+    async fn commit(&self, lease: &Lease, commit: Commit<'_>) -> Result<Committed, StoreError> {
+        let committed = self.around(self.inner.commit(lease, commit)).await?;
         for entry in commit.entries {
             let Entry::Step(step) = entry else { continue };
             step.results().iter().try_for_each(|result| self.note_kept(result))?;
         }
-        Ok(revision)
+        Ok(committed)
     }
 
     async fn journal(
@@ -108,6 +108,26 @@ impl Store for Watched {
             self.note_kept(result)?;
         }
         Ok(())
+    }
+
+    async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        self.inner.state(session).await
+    }
+
+    async fn put_input(&self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        self.around(self.inner.put_input(session, input)).await
+    }
+
+    async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
+        self.inner.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.around(self.inner.put_round(session, round)).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.inner.rounds(session).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
