@@ -78,6 +78,8 @@ const FULL: &[Verb] = &[
     Verb::Doc,
     Verb::EachFeature,
     Verb::CacheAudit,
+    // Always the quick one here: every point, and few random moments.
+    Verb::Faults,
     // Always the quick one here: seconds a target, on any compiler.
     Verb::Fuzz,
     Verb::Bench,

@@ -15,6 +15,7 @@ mod ci;
 mod command;
 mod each_feature;
 mod error;
+mod faults;
 mod fuzz;
 mod layers;
 mod oracle;
@@ -69,6 +70,12 @@ fn serve(request: Request, shop: &mut Shop<'_>) -> Result<(), Error> {
             writeln!(shop.out, "bench: {:.1}s", start.elapsed().as_secs_f64())?;
             result
         }
+        Request::Faults(options) => {
+            let start = Instant::now();
+            let result = faults::run(&options, shop);
+            writeln!(shop.out, "faults: {:.1}s", start.elapsed().as_secs_f64())?;
+            result
+        }
         Request::Run { verb: Verb::Ci, breadth } => ci::run(breadth, shop),
         Request::Run { verb, breadth } => {
             let (result, spent) = timed(verb, breadth, shop);
@@ -90,6 +97,7 @@ fn timed(verb: Verb, breadth: Breadth, shop: &mut Shop<'_>) -> (Result<(), Error
         Verb::Doc => rustc::doc(shop),
         Verb::EachFeature => each_feature::run(shop),
         Verb::CacheAudit => cache_audit::run(&cache_audit::Options::default(), shop),
+        Verb::Faults => faults::run(&faults::Options::gate(), shop),
         Verb::Fuzz => fuzz::run(&fuzz::Options::quick(), shop),
         Verb::Ci => ci::run(breadth, shop),
         Verb::Bench => bench::run(&bench::Options::gate(), shop),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::{bench, cache_audit, fuzz};
+use crate::{bench, cache_audit, faults, fuzz};
 
 /// Everything `cargo xtask` can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub(crate) enum Verb {
     Doc,
     EachFeature,
     CacheAudit,
+    Faults,
     Fuzz,
     Bench,
     Ci,
@@ -38,6 +39,7 @@ pub(crate) enum Request {
     Fuzz(fuzz::Options),
     CacheAudit(cache_audit::Options),
     Bench(bench::Options),
+    Faults(faults::Options),
     Run { verb: Verb, breadth: Breadth },
 }
 
@@ -47,9 +49,8 @@ pub(crate) fn parse(args: &[String]) -> Result<Request, Error> {
         ["help" | "--help" | "-h"] => Ok(Request::Help),
         ["fuzz", rest @ ..] => fuzz_options(rest).map(Request::Fuzz),
         // The program it runs knows its words, and which there are.
-        ["bench", rest @ ..] => {
-            Ok(Request::Bench(bench::Options { words: rest.iter().map(|word| (*word).to_owned()).collect() }))
-        }
+        ["bench", rest @ ..] => Ok(Request::Bench(bench::Options { words: owned(rest) })),
+        ["faults", rest @ ..] => Ok(Request::Faults(faults::Options { words: owned(rest) })),
         ["cache-audit", "--report", file] => {
             Ok(Request::CacheAudit(cache_audit::Options { report: Some((*file).to_owned()) }))
         }
@@ -63,6 +64,10 @@ pub(crate) fn parse(args: &[String]) -> Result<Request, Error> {
             Err(Error::usage(&format!("`{name}` does not take `{}`", rest.join(" "))))
         }
     }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// `[--seconds N] [--quick] [TARGET]`, in any order.
@@ -98,6 +103,7 @@ pub(crate) fn usage() -> String {
     }
     text.push_str("\n\nfuzz also takes `--seconds N` (for each target) and the name of one target");
     text.push_str("\ncache-audit also takes `--report FILE.html`, a page that draws what it found");
+    text.push_str("\nfaults also takes `--points all`, `--random N`, `--seed S`, `--cases`, `--sizes` and `--sabotage results|intents`");
     text.push_str("\nbench also takes the names of its parts (`step`, `store`, `sse`, ..; a wrong one lists them), and `--check`,");
     text.push_str("\nwhich fails when a limit is broken and writes nothing");
     text
@@ -120,6 +126,7 @@ impl Verb {
             Verb::Doc => "doc",
             Verb::EachFeature => "each-feature",
             Verb::CacheAudit => "cache-audit",
+            Verb::Faults => "faults",
             Verb::Fuzz => "fuzz",
             Verb::Ci => "ci",
             Verb::Bench => "bench",
@@ -139,6 +146,9 @@ impl Verb {
             Verb::CacheAudit => {
                 "scenarios keep their prompt caches and their budgets; those that are sabotaged fail"
             }
+            Verb::Faults => {
+                "agents that are killed at every point go on, and nothing runs twice; quick: fewer random moments"
+            }
             Verb::Fuzz => "no bytes break a decoder's promises; quick: seconds, as in ci",
             Verb::Ci => "all of the above; quick: up to the unit tests",
             Verb::Bench => {
@@ -151,11 +161,11 @@ impl Verb {
     }
 
     fn has_quick(self) -> bool {
-        matches!(self, Verb::Test | Verb::Fuzz | Verb::Ci | Verb::Bench)
+        matches!(self, Verb::Test | Verb::Faults | Verb::Fuzz | Verb::Ci | Verb::Bench)
     }
 }
 
-const ALL: [Verb; 12] = [
+const ALL: [Verb; 13] = [
     Verb::Fmt,
     Verb::Clippy,
     Verb::Layers,
@@ -164,6 +174,7 @@ const ALL: [Verb; 12] = [
     Verb::Doc,
     Verb::EachFeature,
     Verb::CacheAudit,
+    Verb::Faults,
     Verb::Fuzz,
     Verb::Bench,
     Verb::Ci,
@@ -183,6 +194,7 @@ mod tests {
                 format!("fuzz {target} {:?} {:?}", options.time, options.runner)
             }
             Ok(Request::Bench(options)) => format!("bench {}", options.words.join(" ")),
+            Ok(Request::Faults(options)) => format!("faults {}", options.words.join(" ")),
             Ok(Request::CacheAudit(options)) => format!("cache-audit {:?}", options.report),
             Ok(Request::Run { verb, breadth }) => format!("{} {breadth:?}", verb.name()),
             Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
@@ -212,6 +224,8 @@ mod tests {
         check("bench", "bench ");
         check("bench --quick step --check", "bench --quick step --check");
         check("bench peers --from runs.jsonl", "bench peers --from runs.jsonl");
+        check("faults", "faults ");
+        check("faults --points all --random 9 --seed 3", "faults --points all --random 9 --seed 3");
         check("oracle --quick", "`oracle` does not take `--quick`");
         check("", "no verb was given");
         check("tidi", "unknown verb `tidi`");

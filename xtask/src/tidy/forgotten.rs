@@ -39,8 +39,9 @@ fn is_root(path: &str, files: &Files) -> bool {
         return false;
     };
     let inside = path.get(home.len() + 1..).unwrap_or_default();
-    // Fuzz targets are a crate of their own inside the crate they are about, and so is the benchmark inside xtask.
-    let inside = inside.strip_prefix("fuzz/").or_else(|| inside.strip_prefix("bench/")).unwrap_or(inside);
+    // Fuzz targets are a crate of their own inside the crate they are about, and so are the programs inside xtask.
+    let own = ["fuzz/", "bench/", "faults/"].into_iter().find_map(|folder| inside.strip_prefix(folder));
+    let inside = own.unwrap_or(inside);
     let is_program = inside.strip_prefix("src/bin/").is_some_and(|file| !file.contains('/'));
     let known = matches!(inside, "src/lib.rs" | "src/main.rs" | "tests/all.rs");
     known || is_program || is_declared_target(home, inside, files)
