@@ -34,10 +34,11 @@
 //!     checkpoint: &checkpoint,
 //!     usage: None,
 //!     events: &[],
-//!     consumed: &[],//!     terminal: None,
+//!     consumed: &[],
+//!     terminal: None,
 //!     now_ms: 1,
 //! };
-//! assert_eq!(store.commit(&lease, commit).await?, Revision(1));
+//! assert_eq!(store.commit(&lease, commit).await?.revision, Revision(1));
 //! assert!(store.commit(&lease, commit).await.is_err(), "the revision it builds on is stale now");
 //! assert_eq!(store.load(&id).await?.map(|session| session.entries.len()), Some(1));
 //! # Ok(())
@@ -46,10 +47,12 @@
 //! ```
 
 mod error;
+mod jsonl;
 mod lease;
 mod memory;
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "stores on disk alone write bytes"))]
 mod rows;
+mod salvage;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -57,8 +60,10 @@ mod store;
 mod write;
 
 pub use error::{Damage, Row, StoreError};
+pub use jsonl::{Imported, JsonlError, LeftOut, export, import};
 pub use lease::Lease;
 pub use memory::MemoryStore;
+pub use salvage::Salvaged;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
-pub use store::{Store, SummaryLine};
+pub use store::{Fork, Store, SummaryLine};
