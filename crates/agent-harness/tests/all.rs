@@ -8,6 +8,7 @@ mod crash;
 mod date;
 mod doctor;
 mod explain;
+mod fork;
 mod formats;
 mod park;
 mod prepare;

@@ -76,12 +76,14 @@ pub use agent_core::{
 pub use agent_harness::{
     AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup,
     Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint,
-    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Handed, Harness, HarnessConfig,
-    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
-    PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run, Session,
-    SourceError, StepReport, SystemClock, TurnEnd, Workspace,
+    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed,
+    Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx,
+    PrepareCall, PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run,
+    Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace, fork_stored,
 };
-pub use agent_store::{MemoryStore, Store, StoreError};
+pub use agent_store::{
+    Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,
+};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
