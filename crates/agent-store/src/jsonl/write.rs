@@ -80,9 +80,10 @@ async fn blobs(
 }
 
 fn damaged(error: &StoreError) -> LeftOut {
-    match error {
-        StoreError::Corrupt { row, cause, .. } => LeftOut::new(row.to_string(), cause),
-        other => LeftOut::new("a part of the session", other),
+    if let StoreError::Corrupt { row, cause, .. } = error {
+        LeftOut::new(row.to_string(), cause)
+    } else {
+        LeftOut::new("a part of the session", error)
     }
 }
 
