@@ -7,6 +7,7 @@ mod clock;
 mod cmd;
 mod env;
 mod error;
+mod limits;
 mod models;
 mod parked;
 mod secret;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         | Command::Context(_)
         | Command::Sessions(_)
         | Command::Events(_)
+        | Command::Stats(_)
         | Command::Tools(_)
         | Command::Permissions(_)
         | Command::Wire(_)
@@ -78,10 +80,11 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
             SessionsCommand::Delete(args) => cmd::sessions::delete(args).await,
         },
         Command::Events(args) => cmd::events::events(args).await,
+        Command::Stats(args) => cmd::stats::stats(args).await,
         Command::Tools(args) => match args.command {
             ToolsCommand::List(args) => cmd::tools::list(&args),
             ToolsCommand::Show(args) => cmd::tools::show(&args),
-            ToolsCommand::Call(args) => cmd::tools::call(args).await,
+            ToolsCommand::Call(args) => cmd::tools::call(*args).await,
         },
         Command::Permissions(args) => match args.command {
             PermissionsCommand::Check(args) => cmd::permissions::check(args).await,

@@ -19,6 +19,7 @@ mod resume;
 mod run;
 mod sessions;
 mod sim;
+mod stats;
 mod support;
 mod terminal;
 mod tools;

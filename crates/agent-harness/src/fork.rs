@@ -8,7 +8,7 @@ use agent_core::{
 };
 use agent_store::{Fork, Store, StoreError};
 use agent_tools::{Pattern, PermissionMode, PermissionRule, Permissions};
-use agent_turn::step_count;
+use agent_turn::{Mode, step_count};
 use async_trait::async_trait;
 
 use crate::config::HarnessConfig;
@@ -17,7 +17,7 @@ use crate::explain::Shadow;
 use crate::hooks::{CallChanges, CallCx, PrepareCall};
 use crate::live::Live;
 use crate::outbox::{Outbox, Told};
-use crate::{HarnessError, NobodyToAsk, Session, SourceError};
+use crate::{Background, HarnessError, NobodyToAsk, Session, SourceError};
 
 /// What is asked beside a session.
 #[derive(Debug, Clone)]
@@ -158,6 +158,11 @@ fn beside(config: &HarnessConfig, mut record: SessionRecord, run: &ForkedRun) ->
         pipeline: config.pipeline.clone().without_compaction(),
         prepare_call,
         after_compaction: Vec::new(),
+        after_turn: Vec::new(),
+        background: Background::default(),
+        // All that the cache holds is shown, and no task is pursued.
+        raw_rounds: None,
+        mode: Mode::Conversation,
         permissions,
         asker: Arc::new(NobodyToAsk),
         rule_sink: None,

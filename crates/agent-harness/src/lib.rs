@@ -28,6 +28,7 @@
 //! ```
 
 mod asker;
+mod background;
 mod breaker;
 mod cache;
 mod changes;
@@ -49,6 +50,7 @@ mod live;
 mod outbox;
 mod quiet;
 mod retry;
+mod rounds;
 mod run;
 mod session;
 mod source;
@@ -58,6 +60,7 @@ mod unless;
 mod workspace;
 
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
+pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
 pub use clock::{Clock, SystemClock};
 pub use compaction::{CompactedTier, Compaction, FailedTier};
 pub use config::{Harness, HarnessConfig};
@@ -70,6 +73,7 @@ pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
+pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};

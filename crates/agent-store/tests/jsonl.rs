@@ -1,4 +1,5 @@
 //! Sessions as JSON Lines: out of one store and into another, whole and damaged (requirements D7 and D8).
+#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails here fails the test")]
 
 use std::sync::Arc;
 

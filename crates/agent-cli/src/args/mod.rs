@@ -1,5 +1,6 @@
 //! The command line.
 
+mod budget;
 mod sessions;
 mod tools;
 
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::parked::quoted;
 
+pub(crate) use budget::BudgetArgs;
 pub(crate) use sessions::{
     DeleteArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, ReplyArgs, ResumeArgs, SessionsArgs,
     SessionsCommand, ShowArgs,
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// See what happened in a session, also while another process works on it
     Events(EventsArgs),
+    /// What stored sessions cost, and how their turns ended
+    Stats(StatsArgs),
     /// Look at the built-in tools, and run one as a model would have it run
     Tools(ToolsArgs),
     /// Try what the permission rules say of a call; nothing runs
@@ -135,6 +139,8 @@ pub(crate) struct AgentArgs {
     /// Most steps of the turn
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
     /// Most requests of one model call; what fails for now is sent again after a wait
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_attempts: u32,
@@ -229,6 +235,19 @@ pub(crate) struct DemoArgs {
     /// Keep the workspace and the session in this directory, which must be empty or new
     #[arg(long)]
     pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct StatsArgs {
+    /// One session; all of them without it
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) known: ModelsArgs,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Parser)]

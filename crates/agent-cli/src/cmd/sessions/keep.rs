@@ -81,7 +81,6 @@ fn create(path: &Path) -> Result<File, CliError> {
     File::create_new(path).map_err(|cause| CliError::File { path: PathBuf::from(path), cause })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
 fn open(path: &Path) -> Result<File, CliError> {
     File::open(path).map_err(|cause| CliError::File { path: PathBuf::from(path), cause })
 }
