@@ -76,11 +76,11 @@ fn told(left_out: &[LeftOut], how: &str) -> Result<ExitCode, CliError> {
 }
 
 /// A file that is new: an export takes nothing's place.
-#[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
 fn create(path: &Path) -> Result<File, CliError> {
     File::create_new(path).map_err(|cause| CliError::File { path: PathBuf::from(path), cause })
 }
 
+#[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
 fn open(path: &Path) -> Result<File, CliError> {
     File::open(path).map_err(|cause| CliError::File { path: PathBuf::from(path), cause })
 }
