@@ -190,7 +190,11 @@ mod tests {
             asked_ms: 0,
             expires_ms: None,
         };
-        insta::assert_snapshot!(lines(&session, &request, " --data-dir 'my data'").join("\n"), @"");
+        insta::assert_snapshot!(lines(&session, &request, " --data-dir 'my data'").join("\n"), @"
+        req_1 waits: Which? [the red one | blue]
+            answer: agent resume s --data-dir 'my data' --answer req_1 'the red one'
+            refuse: agent resume s --data-dir 'my data' --deny req_1 'why'
+        ");
     }
 
     #[test]
