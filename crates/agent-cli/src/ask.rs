@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use agent::{Answer, AskRequest, Asker, AskerError, Pattern};
+use agent::{Answer, Approval, AskRequest, Asker, AskerError, Pattern, Reply};
 use agent_core::{Layer, RawJson};
 use async_trait::async_trait;
 use rustix::termios::{QueueSelector, tcflush};
@@ -146,6 +146,12 @@ fn names(layers: &[Layer]) -> String {
 
 /// Everything that decides what would happen: a path or a command alone does not.
 fn question(tool: &str, subject: &str, input: &str, reason: &str, choices: &str) -> String {
+    let details = details(subject, input, choices);
+    format!("{details}{}({}) — {reason} [Y/n] ", plain(tool), on_one_line(subject))
+}
+
+/// What of the input is not shown on the line that asks, and the choices.
+fn details(subject: &str, input: &str, choices: &str) -> String {
     // Input that is no object has no fields, and is then the subject itself.
     let fields: BTreeMap<String, Value> = serde_json::from_str(input).unwrap_or_default();
     let mut text = String::from("\n");
@@ -156,7 +162,6 @@ fn question(tool: &str, subject: &str, input: &str, reason: &str, choices: &str)
         }
     }
     text.push_str(choices);
-    text.push_str(&format!("{}({}) — {reason} [Y/n] ", plain(tool), on_one_line(subject)));
     text
 }
 
@@ -179,8 +184,25 @@ fn field(name: &str, value: &str) -> String {
     text
 }
 
+/// Asks whether a call that waits may run; `None` when nobody is there.
+pub(crate) fn approval(approval: &Approval) -> io::Result<Option<Reply>> {
+    let patterns: Vec<Pattern> =
+        approval.remembers.iter().filter_map(|pattern| pattern.parse().ok()).collect();
+    // What is remembered beyond the session is asked for where the call is made.
+    let layers = if patterns.is_empty() { Vec::new() } else { vec![Layer::Session] };
+    let details = details("", approval.input.get(), &choices(&patterns, &layers));
+    let text = format!("{details}{} [Y/n] ", on_one_line(&approval.prompt));
+    Ok(match (Question { text, layers }).put()? {
+        Answer::Allow => Some(Reply::Allow),
+        Answer::Always(layer) => Some(Reply::Always(layer)),
+        Answer::Edit(input) => Some(Reply::Edit(input)),
+        Answer::Deny(words) => Some(Reply::Decline(words)),
+        Answer::Later | Answer::Nobody => None,
+    })
+}
+
 /// One line from the terminal; `None` at its end.
-fn read_line(prompt: &str) -> io::Result<Option<String>> {
+pub(crate) fn read_line(prompt: &str) -> io::Result<Option<String>> {
     let stdin = io::stdin();
     // What was typed before the question is not an answer to it. Input that is no terminal cannot be flushed.
     let _ = tcflush(&stdin, QueueSelector::IFlush);

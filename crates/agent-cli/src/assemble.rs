@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Agent, AgentBuilder, AllowAll, ApiKey, CommandHook, HookSpec, HttpConfig, HttpModel, LocalSandbox,
-    NobodyToAsk, Permissions, RetryPolicy, SessionId, Skills, SqliteStore, StopConditionExt, Store,
-    WithModel, Workspace, is_loopback, step_count, tool_called,
+    Agent, AgentBuilder, AllowAll, ApiKey, AskLater, CommandHook, HookSpec, HttpConfig, HttpModel,
+    LocalSandbox, NobodyToAsk, Permissions, RetryPolicy, SessionId, Skills, SqliteStore, StopConditionExt,
+    Store, ToolSet, WithModel, Workspace, builtins, is_loopback, step_count, tool_called,
 };
 
 use agent::prompt::{Fragment, Layer, Session, Value};
@@ -39,6 +39,8 @@ pub(crate) struct Base<'a> {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) permissions: Permissions,
     pub(crate) max_steps: u32,
+    /// Whether somebody answers questions, so that the model may ask some.
+    pub(crate) answers: bool,
 }
 
 /// The agent of `agent run`.
@@ -70,8 +72,10 @@ fn assembled(
     let skills = skills::find(&args.cwd, &args.skills, args.bare)?;
     tell::skipped(&skills)?;
     tell::web_search(args.web_search, &model.profile().provider)?;
+    let mode = ask_mode(args.ask)?;
     let stop = limits::of_run(args.max_steps, &args.budget, model.profile())?;
     let base = Base {
+        answers: matches!(mode, AskMode::Prompt | AskMode::Later),
         model,
         workspace: &args.cwd,
         reach: &args.reach,
@@ -85,13 +89,14 @@ fn assembled(
     let builder = if args.web_search { builder.web_search() } else { builder };
     let builder = if args.budget.task { builder.task() } else { builder };
     let builder = builder.stop(stop);
-    let builder = match ask_mode(args.ask)? {
+    let builder = match mode {
         AskMode::Prompt => {
             let layers = std::iter::once(Layer::Session).chain(keeper.layers()).collect();
             builder.asker(TerminalAsker { layers })
         }
         AskMode::Deny => builder.asker(NobodyToAsk),
         AskMode::Allow => builder.asker(AllowAll),
+        AskMode::Later => builder.asker(AskLater),
     };
     let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace);
     Ok(builder.source(surroundings(args)).build()?)
@@ -123,6 +128,11 @@ fn surroundings(args: &AgentArgs) -> Workspace {
 pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliError> {
     let place = place(LocalSandbox::open(base.workspace)?.path());
     let tools = tools::on(base.workspace, base.reach, &base.skills)?;
+    let tools = if base.answers {
+        ToolSet::builder().extend(tools.iter().cloned()).with(builtins::ask_question()).freeze()?
+    } else {
+        tools
+    };
     let builder = Agent::builder().model(base.model).store(base.store).tools(tools);
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;
@@ -176,7 +186,8 @@ fn model(args: &AgentArgs, data: &Path, key: Option<String>) -> Result<HttpModel
     Ok(HttpModel::new(config)?)
 }
 
-fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {
+/// What happens when somebody is needed.
+pub(crate) fn ask_mode(given: Option<AskMode>) -> Result<AskMode, CliError> {
     let terminal = is_on_terminal();
     match given {
         Some(AskMode::Prompt) if !terminal => Err(CliError::NoTerminal),

@@ -76,13 +76,17 @@ pub(crate) enum CliError {
     BlankPrompt,
     #[error("there is no session {session} in {}; `agent sessions list` shows those there are, --data-dir looks elsewhere", data.display())]
     NoSession { session: SessionId, data: PathBuf },
+    #[error("session {session} has no entries yet, so there is nothing to fork; send it a message first")]
+    NothingToFork { session: SessionId },
+    #[error(transparent)]
+    Jsonl(#[from] agent::JsonlError),
+    #[error(transparent)]
+    History(#[from] agent_core::UnreadableEntry),
     #[error(
         "session {session} began in {began}; go on there with --cwd, or begin another session for this directory"
     )]
     OtherWorkspace { session: SessionId, began: String },
-    #[error(transparent)]
-    History(#[from] agent_core::UnreadableEntry),
-    #[error("--ask prompt needs a terminal on standard input; use --ask deny or --ask allow")]
+    #[error("--ask prompt needs a terminal on standard input; use --ask later, --ask deny or --ask allow")]
     NoTerminal,
     #[error("format {given:?} is not known; known: {known}")]
     Format { given: String, known: String },
@@ -170,6 +174,7 @@ impl CliError {
             | Self::KeepNotEmpty(_)
             | Self::Provider(_)
             | Self::NoSession { .. }
+            | Self::NothingToFork { .. }
             | Self::Chunks { .. }
             | Self::Hex { .. }
             | Self::NoDataDir => 2,
@@ -182,6 +187,7 @@ impl CliError {
             | Self::Prompt(_)
             | Self::Store(_)
             | Self::Harness(_)
+            | Self::Jsonl(_)
             | Self::History(_)
             | Self::Corpus(_)
             | Self::Body { .. }

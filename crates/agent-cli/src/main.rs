@@ -1,4 +1,4 @@
-//! The `agent` program: run, explain and examine an agent, try its tools and permissions, look at sessions, debug the wire.
+//! The `agent` program: run, resume, explain and examine an agent, try its tools and permissions, look at sessions, debug the wire.
 
 mod args;
 mod ask;
@@ -9,6 +9,7 @@ mod env;
 mod error;
 mod limits;
 mod models;
+mod parked;
 mod secret;
 mod settings;
 mod show;
@@ -31,12 +32,14 @@ fn main() -> ExitCode {
     // Before anything else runs: it may start the program again.
     let key = match &args.command {
         Command::Run(run) => take_key(&run.agent),
+        Command::Resume(resume) => take_key(&resume.agent),
         Command::Compact(compact) => take_key(&compact.agent),
         Command::Demo(_)
         | Command::Explain(_)
         | Command::Doctor(_)
         | Command::Context(_)
         | Command::Sessions(_)
+        | Command::Events(_)
         | Command::Stats(_)
         | Command::Tools(_)
         | Command::Permissions(_)
@@ -62,6 +65,7 @@ fn take_key(args: &AgentArgs) -> Option<String> {
 async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => cmd::run::run(args, key).await,
+        Command::Resume(args) => cmd::resume::resume(args, key).await,
         Command::Explain(args) => cmd::explain::explain(args).await,
         Command::Doctor(args) => cmd::doctor::doctor(args).await,
         Command::Compact(args) => cmd::context::compact(args, key).await,
@@ -70,7 +74,12 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         Command::Sessions(args) => match args.command {
             SessionsCommand::List(args) => cmd::sessions::list(args).await,
             SessionsCommand::Show(args) => cmd::sessions::show(args).await,
+            SessionsCommand::Fork(args) => cmd::sessions::fork(args).await,
+            SessionsCommand::Export(args) => cmd::sessions::export(args).await,
+            SessionsCommand::Import(args) => cmd::sessions::import(args).await,
+            SessionsCommand::Delete(args) => cmd::sessions::delete(args).await,
         },
+        Command::Events(args) => cmd::events::events(args).await,
         Command::Stats(args) => cmd::stats::stats(args).await,
         Command::Tools(args) => match args.command {
             ToolsCommand::List(args) => cmd::tools::list(&args),

@@ -15,6 +15,7 @@ mod doctor;
 mod explain;
 mod models;
 mod permissions;
+mod resume;
 mod run;
 mod sessions;
 mod sim;

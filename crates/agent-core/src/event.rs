@@ -45,6 +45,14 @@ pub enum EventBody {
         /// The model's name.
         model: String,
     },
+    /// The session began as a copy of another one's beginning.
+    #[serde(rename = "session.forked")]
+    SessionForked {
+        /// The other one.
+        from: SessionId,
+        /// The last entry that both have.
+        at: EntryId,
+    },
     /// A turn began.
     #[serde(rename = "turn.started")]
     TurnStarted {},

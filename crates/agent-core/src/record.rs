@@ -138,6 +138,32 @@ pub struct SessionState {
     pub terminal: Option<TerminalReason>,
 }
 
+impl SessionState {
+    /// The requests of the step at work with the replies that are there: those of its last commit, and those that were
+    /// journaled since.
+    pub fn held(&self) -> Vec<HeldRequest> {
+        let mut held = self.checkpoint.requests.clone();
+        held.extend(self.journal.iter().filter_map(|record| match record {
+            JournalRecord::Waits(request) => Some(HeldRequest { request: request.clone(), reply: None }),
+            JournalRecord::Response(_)
+            | JournalRecord::Active(_)
+            | JournalRecord::Started(_)
+            | JournalRecord::Finished { .. } => None,
+        }));
+        held
+    }
+
+    /// What the open turn waits for.
+    pub fn open_requests(&self) -> Vec<InputRequest> {
+        let answered = |id: &crate::RequestId| {
+            let mut inputs = self.inputs.iter();
+            inputs.any(|stored| matches!(&stored.input, crate::Input::Reply { request, .. } if request == id))
+        };
+        let open = self.held().into_iter().filter(|held| held.reply.is_none());
+        open.map(|held| held.request).filter(|request| !answered(&request.id)).collect()
+    }
+}
+
 /// A write between a model's answer and its commit (requirement D4). A commit clears the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

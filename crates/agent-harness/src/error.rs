@@ -74,6 +74,11 @@ pub enum HarnessError {
     /// Nothing was said yet.
     #[error("session {0} has no messages yet, so there is nothing to compact")]
     NothingToCompact(SessionId),
+    /// A forked run, or what it called, wanted another one, or to compact.
+    #[error(
+        "session {0} was asked from within a run that is forked off a session; such a run cannot fork or compact, so do it when the run is over"
+    )]
+    Forked(SessionId),
     /// The session is at work on another message of this process.
     #[error("session {0} is at work on another message; wait for its run to finish")]
     AtWork(SessionId),

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{
-    Heard, HeldRequest, Input, InputId, InputRequest, JournalRecord, Reply, RequestId, SessionState,
-    UserMessage,
-};
+use agent_core::{Heard, Input, InputId, InputRequest, Reply, RequestId, SessionState, UserMessage};
 use agent_store::StoreError;
 
 use crate::drive::{Incoming, fits};
@@ -31,7 +28,7 @@ impl Session {
     pub async fn respond(&self, request: &RequestId, reply: Reply) -> Result<Handed, HarnessError> {
         let refused = |cause| HarnessError::Request { session: self.id.clone(), cause };
         let state = self.config.store.state(&self.id).await?;
-        let held = state.as_ref().map(held).unwrap_or_default();
+        let held = state.as_ref().map(SessionState::held).unwrap_or_default();
         fits(&held, &self.config, request, &reply).map_err(refused)?;
         let input = Input::Reply { request: request.clone(), reply };
         match self.config.store.put_input(&self.id, &input).await {
@@ -67,8 +64,7 @@ impl Session {
     /// What the open turn waits for; nothing when it does not wait.
     pub async fn requests(&self) -> Result<Vec<InputRequest>, HarnessError> {
         let state = self.config.store.state(&self.id).await?;
-        let held = state.as_ref().map(held).unwrap_or_default();
-        Ok(held.into_iter().filter(|held| held.reply.is_none()).map(|held| held.request).collect())
+        Ok(state.map(|state| state.open_requests()).unwrap_or_default())
     }
 
     /// Takes the session up for an input, or leaves it to the worker that has it.
@@ -102,19 +98,6 @@ impl Handed {
             Self::Elsewhere => None,
         }
     }
-}
-
-/// The requests of the step at work: those of its last commit, and those that were journaled since.
-fn held(state: &SessionState) -> Vec<HeldRequest> {
-    let mut held = state.checkpoint.requests.clone();
-    held.extend(state.journal.iter().filter_map(|record| match record {
-        JournalRecord::Waits(request) => Some(HeldRequest { request: request.clone(), reply: None }),
-        JournalRecord::Response(_)
-        | JournalRecord::Active(_)
-        | JournalRecord::Started(_)
-        | JournalRecord::Finished { .. } => None,
-    }));
-    held
 }
 
 /// How long a worker that has made its last commit may take to give the session back.

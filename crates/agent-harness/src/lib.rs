@@ -40,6 +40,7 @@ mod drive;
 mod encoders;
 mod error;
 mod explain;
+mod fork;
 mod front;
 mod gauge;
 mod handed;
@@ -66,6 +67,7 @@ pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::{HarnessError, RequestError};
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use fork::{ForkedEnd, ForkedRun, fork_stored};
 pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,

@@ -12,6 +12,7 @@ use tracing::Instrument;
 use crate::config::HarnessConfig;
 use crate::drive::{Drive, Incoming};
 use crate::explain::explain;
+use crate::fork::not_forked;
 use crate::gauge::{self, Gauge};
 use crate::live::{Live, Loaded};
 use crate::outbox::{Outbox, Told};
@@ -148,6 +149,7 @@ impl Session {
     /// While a message is at work, while a turn is open, for a session that does not exist, and when a tier gives a boundary
     /// that the history refuses.
     pub async fn compact(&self) -> Result<Compaction, HarnessError> {
+        not_forked(&self.id)?;
         let Ok(mut slot) = self.live.clone().try_lock_owned() else {
             return Err(HarnessError::AtWork(self.id.clone()));
         };

@@ -9,6 +9,7 @@ mod crash;
 mod date;
 mod doctor;
 mod explain;
+mod fork;
 mod formats;
 mod park;
 mod prepare;

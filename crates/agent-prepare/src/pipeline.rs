@@ -120,6 +120,12 @@ impl Pipeline {
         self
     }
 
+    /// The same stages without compaction, for runs that must not compact (requirement P12).
+    #[must_use]
+    pub fn without_compaction(self) -> Self {
+        Self { cascade: Cascade::new().manual(), ..self }
+    }
+
     /// Compaction.
     pub fn cascade(&self) -> &Cascade {
         &self.cascade

@@ -55,6 +55,18 @@ pub enum StoreError {
     /// There is such a session already.
     #[error("session {0} exists already; load it to go on with it, or choose another name")]
     Exists(SessionId),
+    /// A fork at an entry that a session does not have.
+    #[error(
+        "session {session} has {head} entries, so it has no beginning of {entries}; the step at work has no entry before it is complete"
+    )]
+    NoEntry {
+        /// The session.
+        session: SessionId,
+        /// How many entries it has.
+        head: u64,
+        /// How many were asked for.
+        entries: u64,
+    },
     /// A durable event does not follow the stored ones.
     #[error(
         "the next event of session {session} has number {expected}, not {found}; number events from the loaded last_seq, without a gap"

@@ -47,10 +47,12 @@
 //! ```
 
 mod error;
+mod jsonl;
 mod lease;
 mod memory;
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "stores on disk alone write bytes"))]
 mod rows;
+mod salvage;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -58,8 +60,10 @@ mod store;
 mod write;
 
 pub use error::{Damage, Row, StoreError};
+pub use jsonl::{Imported, JsonlError, LeftOut, export, import};
 pub use lease::Lease;
 pub use memory::MemoryStore;
+pub use salvage::Salvaged;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
-pub use store::{Store, SummaryLine};
+pub use store::{Fork, Store, SummaryLine};

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use crate::rows;
 use crate::write::{self, Head};
-use crate::{Lease, Store, StoreError, SummaryLine};
+use crate::{Fork, Lease, Store, StoreError, SummaryLine};
 
 /// Keeps sessions for as long as this process lives: for tests and for runs nobody wants to resume.
 ///
@@ -199,6 +199,21 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        let mut shared = self.lock();
+        shared.holds(lease)?;
+        if shared.sessions.contains_key(lease.session()) {
+            return Err(StoreError::Exists(lease.session().clone()));
+        }
+        let forked = shared.existing(fork.from)?.forked(lease.session(), fork)?;
+        shared.sessions.insert(lease.session().clone(), forked);
+        Ok(Revision(0))
+    }
+
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        Ok(self.lock().existing(session)?.blobs.iter().cloned().collect())
+    }
+
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
         let hash = rows::hash(bytes);
         let mut shared = self.lock();
@@ -253,6 +268,21 @@ impl Session {
             inbox: Inbox::default(),
             rounds: BTreeMap::new(),
         }
+    }
+
+    fn forked(&self, id: &SessionId, fork: Fork<'_>) -> Result<Self, StoreError> {
+        let head = self.entries.len() as u64;
+        let beginning = usize::try_from(fork.entries).ok().and_then(|count| self.entries.get(..count));
+        let Some(entries) = beginning else {
+            return Err(StoreError::NoEntry { session: fork.from.clone(), head, entries: fork.entries });
+        };
+        let meta = SessionMeta { id: id.clone(), created_ms: fork.now_ms, ..self.meta.clone() };
+        let mut forked = Self::new(&meta, fork.checkpoint);
+        follow(id, forked.head(), fork.events)?;
+        forked.entries = entries.to_vec();
+        forked.blobs.clone_from(&self.blobs);
+        forked.keep(fork.events);
+        Ok(forked)
     }
 
     fn head(&self) -> Head {

@@ -9,7 +9,23 @@ use agent_core::{
 };
 use async_trait::async_trait;
 
-use crate::{Lease, StoreError};
+use crate::{Lease, Salvaged, StoreError};
+
+/// A session that is to begin as a copy of another one's beginning.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "an argument record, written as a literal by the driver")]
+pub struct Fork<'a> {
+    /// The session that is copied from.
+    pub from: &'a SessionId,
+    /// How many of its entries, from the first.
+    pub entries: u64,
+    /// The state of the new session: between turns.
+    pub checkpoint: &'a Checkpoint,
+    /// The first durable events of the new session.
+    pub events: &'a [Event],
+    /// The time, milliseconds since 1970 UTC: when the new session began.
+    pub now_ms: i64,
+}
 
 /// A line of a session list, or why it cannot be shown.
 pub type SummaryLine = Result<SessionSummary, StoreError>;
@@ -98,6 +114,39 @@ pub trait Store: Debug + Send + Sync {
     /// Deletes the session of the lease, its events and the blobs that no other session refers to.
     async fn delete(&self, lease: Lease) -> Result<(), StoreError>;
 
+    /// Creates the session of the lease, at revision 0, as a copy of the first entries of another one: their very bytes, the
+    /// same description but for name and time, and the same blobs. Its journal and its inbox are empty, its usage is what the
+    /// checkpoint says, and its events are those given (requirement D7).
+    ///
+    /// Refuses, in this order: a lost lease, a session that exists, a source that does not, more entries than the source has
+    /// ([`StoreError::NoEntry`]: the step at work has none yet), and events that do not begin with number 1.
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError>;
+
+    /// What a session keeps in the blob store, in order of the hashes.
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError>;
+
+    /// All that can be read of a session, and what cannot (requirement D8); `None` when there is none. A store that has no
+    /// finer way gives the session whole, or its error.
+    async fn salvage(&self, session: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        let (Some(record), Some(state)) = (self.load(session).await?, self.state(session).await?) else {
+            return Ok(None);
+        };
+        let (events, damage) = match self.events(session, 0).await {
+            Ok(events) => (events, Vec::new()),
+            Err(error) => (Vec::new(), vec![error]),
+        };
+        Ok(Some(Salvaged {
+            meta: Some(record.meta),
+            entries: (0..).zip(record.entries).collect(),
+            checkpoint: Some(record.checkpoint),
+            journal: record.journal,
+            inputs: record.inputs,
+            terminal: state.terminal,
+            events,
+            damage,
+        }))
+    }
+
     /// Keeps bytes under their SHA-256 for as long as a session that put them exists (requirement D6).
     ///
     /// The same bytes are kept once. [`StoreError::Missing`] when the session does not exist.
@@ -165,6 +214,15 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
         (**self).delete(lease).await
+    }
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        (**self).fork(lease, fork).await
+    }
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        (**self).blobs(session).await
+    }
+    async fn salvage(&self, session: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        (**self).salvage(session).await
     }
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
         (**self).put_blob(session, bytes).await

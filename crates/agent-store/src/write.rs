@@ -133,7 +133,7 @@ impl Rows {
 }
 
 impl State {
-    fn encode(session: &SessionId, checkpoint: &Checkpoint) -> Result<Self, StoreError> {
+    pub(crate) fn encode(session: &SessionId, checkpoint: &Checkpoint) -> Result<Self, StoreError> {
         Ok(Self {
             checkpoint: json(session, checkpoint)?,
             last_turn: checkpoint.last_turn,

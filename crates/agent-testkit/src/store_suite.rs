@@ -1,4 +1,4 @@
-//! What every store must do, as cases that run over any of them (requirements D1 to D4, D6 and D8).
+//! What every store must do, as cases that run over any of them (requirements D1 to D4 and D6 to D8).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -12,6 +12,7 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and says where")]
 
 mod commits;
+mod forks;
 mod inbox;
 mod leases;
 mod machine;
@@ -31,6 +32,9 @@ pub use commits::{
     a_boundary_waits_for_the_journaled_step, a_commit_is_all_or_nothing, a_stale_revision_is_refused,
     events_are_numbered_without_a_gap, events_replay_from_any_number, loads_the_bytes_that_were_written,
     the_journal_keeps_order_until_the_commit, usage_is_kept_for_each_commit,
+};
+pub use forks::{
+    a_fork_is_a_copy_of_a_beginning, a_fork_is_refused_as_a_whole, a_forked_session_goes_its_own_way,
 };
 pub use inbox::{
     a_second_reply_is_refused, an_input_is_used_once, an_input_waits_for_the_commit_that_uses_it,
@@ -77,6 +81,9 @@ macro_rules! store_suite {
             an_input_is_used_once,
             a_second_reply_is_refused,
             only_an_open_turn_is_spoken_to,
+            a_fork_is_a_copy_of_a_beginning,
+            a_forked_session_goes_its_own_way,
+            a_fork_is_refused_as_a_whole,
             what_was_said_of_turns_is_kept,
             any_schedule_ends_as_the_model_says,
         }

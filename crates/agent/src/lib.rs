@@ -77,12 +77,14 @@ pub use agent_harness::{
     AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, Background,
     CallChanges, CallCx, CheckStatus, Checkup, Clock, CompactedTier, Compaction, ContextCx, ContextSource,
     Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier,
-    Finding, Handed, Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next, NobodyToAsk,
-    PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter, RequestError, RetryPolicy,
-    RoundSummaries, RuleSink, RuleSinkError, Run, Session, SourceError, StepReport, SystemClock, TurnEnd,
-    Workspace,
+    Finding, ForkedEnd, ForkedRun, Handed, Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next,
+    NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter, RequestError,
+    RetryPolicy, RoundSummaries, RuleSink, RuleSinkError, Run, Session, SourceError, StepReport, SystemClock,
+    TurnEnd, Workspace, fork_stored,
 };
-pub use agent_store::{MemoryStore, Store, StoreError};
+pub use agent_store::{
+    Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,
+};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{

@@ -1,18 +1,27 @@
 //! The command line.
 
 mod budget;
+mod sessions;
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::parked::quoted;
+
 pub(crate) use budget::BudgetArgs;
+pub(crate) use sessions::{
+    DeleteArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, ReplyArgs, ResumeArgs, SessionsArgs,
+    SessionsCommand, ShowArgs,
+};
 pub(crate) use tools::{
     CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, ReachArgs, RuleArgs, SandboxArg,
     SkillArgs, ToolsArgs, ToolsCommand, ToolsListArgs, ToolsShowArgs,
 };
+
+const DEFAULT_MODEL: &str = "anthropic/claude-opus-5-5";
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
 #[derive(Debug, Parser)]
@@ -36,8 +45,12 @@ pub(crate) enum Command {
     Compact(StoredArgs),
     /// See how full the context of a session is, and where something happens
     Context(StoredArgs),
-    /// Look at stored sessions
+    /// Take up a session's open turn: after a crash, or with a reply to what it waits for
+    Resume(ResumeArgs),
+    /// Look at stored sessions; fork, export, import and delete them
     Sessions(SessionsArgs),
+    /// See what happened in a session, also while another process works on it
+    Events(EventsArgs),
     /// What stored sessions cost, and how their turns ended
     Stats(StatsArgs),
     /// Look at the built-in tools, and run one as a model would have it run
@@ -109,7 +122,7 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Parser)]
 pub(crate) struct AgentArgs {
     /// The model, as PROVIDER/NAME
-    #[arg(long, default_value = "anthropic/claude-opus-5-5")]
+    #[arg(long, default_value = DEFAULT_MODEL)]
     pub(crate) model: String,
     /// Address of the provider or of a server that speaks its format
     #[arg(long)]
@@ -140,7 +153,8 @@ pub(crate) struct AgentArgs {
     /// Let the model's provider search the web, where it offers that
     #[arg(long)]
     pub(crate) web_search: bool,
-    /// What happens when a call needs permission; default: prompt on a terminal, else deny
+    /// What happens when a call needs permission; default: prompt on a terminal, else deny (`agent resume`: later). The
+    /// model can ask questions where somebody answers them: with prompt and with later
     #[arg(long, value_enum)]
     pub(crate) ask: Option<AskMode>,
     #[command(flatten)]
@@ -152,6 +166,41 @@ impl AgentArgs {
     pub(crate) fn chosen(&self) -> Option<(Vendor, String)> {
         let (vendor, model) = self.model.split_once('/').filter(|(_, model)| !model.is_empty())?;
         Vendor::named(vendor).map(|vendor| (vendor, model.to_owned()))
+    }
+
+    /// The flags that another command needs to be this agent.
+    pub(crate) fn flags(&self) -> String {
+        let mut flags = self.data.flags();
+        let mut say = |flag: &str, value: &str| flags.push_str(&format!(" --{flag} {}", quoted(value)));
+        if self.model != DEFAULT_MODEL {
+            say("model", &self.model);
+        }
+        if let Some(url) = &self.base_url {
+            say("base-url", url);
+        }
+        if self.cwd != Path::new(".") {
+            say("cwd", &self.cwd.display().to_string());
+        }
+        if let Some(mode) = self.rules.permission_mode.and_then(|mode| mode.to_possible_value()) {
+            say("permission-mode", mode.get_name());
+        }
+        let rules = [
+            ("allow", &self.rules.allow),
+            ("deny-rule", &self.rules.deny),
+            ("ask-rule", &self.rules.ask_rule),
+        ];
+        for (flag, patterns) in rules {
+            patterns.iter().for_each(|pattern| say(flag, &pattern.to_string()));
+        }
+        self.skills.skills.iter().for_each(|dir| say("skills", &dir.display().to_string()));
+        self.reach.allow_host.iter().for_each(|host| say("allow-host", &host.to_string()));
+        if self.reach.sandbox == SandboxArg::Isolated {
+            say("sandbox", "isolated");
+        }
+        if let Some(file) = &self.known.file {
+            say("models", &file.display().to_string());
+        }
+        flags
     }
 }
 
@@ -170,6 +219,14 @@ pub(crate) struct DataArgs {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
+impl DataArgs {
+    /// The flags that lead another command to the same sessions.
+    pub(crate) fn flags(&self) -> String {
+        let dir = self.data_dir.as_ref();
+        dir.map_or_else(String::new, |dir| format!(" --data-dir {}", quoted(&dir.display().to_string())))
+    }
+}
+
 #[derive(Debug, Parser)]
 pub(crate) struct DemoArgs {
     /// Print events as JSON Lines
@@ -178,40 +235,6 @@ pub(crate) struct DemoArgs {
     /// Keep the workspace and the session in this directory, which must be empty or new
     #[arg(long)]
     pub(crate) keep: Option<PathBuf>,
-}
-
-#[derive(Debug, Parser)]
-pub(crate) struct SessionsArgs {
-    #[command(subcommand)]
-    pub(crate) command: SessionsCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// All sessions, the last used first
-    List(ListArgs),
-    /// One session's conversation
-    Show(ShowArgs),
-}
-
-#[derive(Debug, Parser)]
-pub(crate) struct ListArgs {
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-    /// Print one JSON object a line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Parser)]
-pub(crate) struct ShowArgs {
-    /// The session
-    pub(crate) id: String,
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-    /// Print the stored events as JSON Lines
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Parser)]
@@ -423,6 +446,8 @@ pub(crate) enum AskMode {
     Deny,
     /// Allow
     Allow,
+    /// Stop and wait: the turn goes on with `agent resume`
+    Later,
 }
 
 impl From<ModeArg> for agent::PermissionMode {

@@ -67,6 +67,7 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
         store: Arc::new(SqliteStore::open(&place.data)?),
         permissions,
         max_steps: MAX_STEPS,
+        answers: false,
     };
     let agent = assemble::builder(base)?.build()?;
     let id = SessionId::new(SESSION)?;

@@ -3,16 +3,18 @@
 use std::io::stdout;
 use std::process::ExitCode;
 
-use agent::{Agent, Run, SessionId, TerminalReason, TurnEnd};
+use agent::{Agent, Handed, ParkKind, Run, Session, SessionId, TerminalReason, TurnEnd};
 
 use super::signals::Signals;
-use crate::args::RunArgs;
-use crate::assemble;
+use crate::args::{AgentArgs, AskMode, RunArgs};
 use crate::error::CliError;
 use crate::show::{JsonScreen, Screen, TextScreen};
+use crate::{assemble, parked, tell};
 
 /// The status of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
+/// The status of a turn that waits for somebody.
+const PARKED: u8 = 3;
 
 pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, CliError> {
     if args.prompt.trim().is_empty() {
@@ -23,13 +25,50 @@ pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, 
         None => SessionId::new(uuid::Uuid::now_v7().to_string())?,
     };
     assemble::check_workspace(&args.agent, &id).await?;
-    let agent = assemble::agent(&args.agent, key)?;
-    let end = if args.json {
-        watch(&agent, &id, &args.prompt, &mut JsonScreen(stdout())).await?
+    let session = assemble::agent(&args.agent, key)?.session(id);
+    let run = session.send(args.prompt.as_str()).await?;
+    if args.json {
+        to_the_end(&session, run, &args.agent, &mut JsonScreen(stdout())).await
     } else {
-        watch(&agent, &id, &args.prompt, &mut TextScreen::new(stdout())).await?
-    };
-    Ok(end.map_or(stopped(), |end| code(&end.reason)))
+        to_the_end(&session, run, &args.agent, &mut TextScreen::new(stdout())).await
+    }
+}
+
+/// Shows a run; what it waits for is put to the person on the terminal, and it goes on with the answers. Where nobody is
+/// there, it is said how to answer.
+pub(crate) async fn to_the_end(
+    session: &Session,
+    mut run: Run,
+    args: &AgentArgs,
+    screen: &mut impl Screen,
+) -> Result<ExitCode, CliError> {
+    let asks = assemble::ask_mode(args.ask)? == AskMode::Prompt;
+    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
+    loop {
+        let Some(end) = show(run, screen).await? else { return Ok(stopped()) };
+        let answer = match end.requests.first().filter(|_| asks && is_parked(&end)) {
+            Some(request) => tokio::select! {
+                reply = parked::ask(request) => reply?.map(|reply| (request.id.clone(), reply)),
+                // The question stays open.
+                () = signals.next() => return Ok(stopped()),
+            },
+            None => None,
+        };
+        let Some((request, reply)) = answer else {
+            screen.end(&end, session.id().as_str())?;
+            if is_parked(&end) {
+                parked::tell_how(session.id(), &end.requests, args)?;
+            }
+            return Ok(code(&end.reason));
+        };
+        run = match session.respond(&request, reply).await? {
+            Handed::Run(run) => run,
+            Handed::Elsewhere => {
+                tell::note("the reply is stored; another process has the session and goes on with it")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
+    }
 }
 
 /// Sends a message and shows what happens; `None` when it was stopped at once.
@@ -68,17 +107,28 @@ async fn show(mut run: Run, screen: &mut impl Screen) -> Result<Option<TurnEnd>,
     }
 }
 
+fn is_parked(end: &TurnEnd) -> bool {
+    parked_on(&end.reason).is_some()
+}
+
+/// What a turn waits for, when it does.
+pub(crate) fn parked_on(reason: &TerminalReason) -> Option<ParkKind> {
+    if let TerminalReason::Parked(kind) = reason { Some(*kind) } else { None }
+}
+
 /// The status of a run that was stopped at once.
 pub(crate) fn stopped() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
-/// 0 when the work was brought to its end, 130 when the user stopped it, else 1.
+/// 0 when the work was brought to its end, 3 when it waits for somebody, 130 when the user stopped it, else 1.
 pub(crate) fn code(reason: &TerminalReason) -> ExitCode {
     if reason.is_success() {
         ExitCode::SUCCESS
     } else if *reason == TerminalReason::Aborted {
         ExitCode::from(INTERRUPTED)
+    } else if parked_on(reason).is_some() {
+        ExitCode::from(PARKED)
     } else {
         ExitCode::FAILURE
     }

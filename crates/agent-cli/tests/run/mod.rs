@@ -135,7 +135,7 @@ async fn commands_that_cannot_be_carried_out() {
     insta::assert_snapshot!(check(&["run", "go", "--base-url", "127.0.0.1:9"]).await, @r#"Some(2) agent: "127.0.0.1:9" is not a web address; write it like https://api.anthropic.com"#);
     insta::assert_snapshot!(check(&["run", "go", "--model", "gpt"]).await, @r#"Some(2) agent: "gpt" names no model of a provider that is known: write it as PROVIDER/NAME, for example anthropic/claude-opus-5-5; providers: anthropic, openai, openai-chat, gemini, deepseek, groq, mistral, openrouter, xai, ollama, ollama-chat, llamacpp, vllm, lmstudio"#);
     insta::assert_snapshot!(check(&["run", "go", "--session", "../x", "--base-url", "http://127.0.0.1:9"]).await, @r#"Some(2) agent: "../x" is not a session id: use 1 to 128 letters, digits, '.', '_' or '-', not beginning with a dot"#);
-    insta::assert_snapshot!(check(&["run", "go", "--base-url", "http://127.0.0.1:9", "--ask", "prompt"]).await, @"Some(2) agent: --ask prompt needs a terminal on standard input; use --ask deny or --ask allow");
+    insta::assert_snapshot!(check(&["run", "go", "--base-url", "http://127.0.0.1:9", "--ask", "prompt"]).await, @"Some(2) agent: --ask prompt needs a terminal on standard input; use --ask later, --ask deny or --ask allow");
     insta::assert_snapshot!(check(&["sessions", "show", "nowhere"]).await, @"Some(2) agent: there is no session nowhere in DATA; `agent sessions list` shows those there are, --data-dir looks elsewhere");
 }
 

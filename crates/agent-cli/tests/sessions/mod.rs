@@ -1,5 +1,7 @@
 //! `agent sessions`.
 
+mod keep;
+
 use agent_testkit::{Reply, SimProvider};
 
 use crate::support::{Home, json_lines, types};

@@ -12,14 +12,14 @@ use tokio::io::AsyncReadExt;
 use crate::support::Home;
 
 /// What was asked and printed, and how it ended.
-struct Talk {
-    code: Option<i32>,
-    asked: String,
-    stdout: String,
+pub(crate) struct Talk {
+    pub(crate) code: Option<i32>,
+    pub(crate) asked: String,
+    pub(crate) stdout: String,
 }
 
 /// Runs the program and gives one answer to each question, once it is asked.
-async fn talk(home: &Home, args: &[&str], answers: &[&str]) -> Talk {
+pub(crate) async fn talk(home: &Home, args: &[&str], answers: &[&str]) -> Talk {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -31,7 +31,7 @@ async fn talk(home: &Home, args: &[&str], answers: &[&str]) -> Talk {
     let mut asked = String::new();
     let mut seen = 0;
     for answer in answers {
-        while !(asked[seen..].ends_with("[Y/n] ") || asked[seen..].ends_with("as it is): ")) {
+        while !QUESTION_ENDS.iter().any(|end| asked[seen..].ends_with(end)) {
             let mut bytes = vec![0; 4_096];
             let read = tokio::time::timeout(Duration::from_secs(30), stderr.read(&mut bytes)).await;
             let read = read.unwrap_or_else(|_| panic!("it does not ask: {asked}")).unwrap();
@@ -49,6 +49,9 @@ async fn talk(home: &Home, args: &[&str], answers: &[&str]) -> Talk {
     let stdout = String::from_utf8(output.stdout).unwrap();
     Talk { code: output.status.code(), asked: asked + &rest, stdout }
 }
+
+/// How a question ends.
+const QUESTION_ENDS: [&str; 3] = ["[Y/n] ", "as it is): ", "or other words: "];
 
 const TOUCH: &str = r#"{"command":"touch ran"}"#;
 

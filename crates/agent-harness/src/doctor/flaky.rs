@@ -7,7 +7,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
     SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
-use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
 
 /// Writes so many times and fails from then on, as a full disk does.
@@ -98,6 +98,15 @@ impl Store for Flaky {
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
         self.write()?;
         self.store.delete(lease).await
+    }
+
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        self.write()?;
+        self.store.fork(lease, fork).await
+    }
+
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        self.store.blobs(session).await
     }
 
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {

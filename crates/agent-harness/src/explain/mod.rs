@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::spy::{CapturedRequest, Seen, Spy};
 use crate::stand_ins::StandIns;
 use crate::{AllowAll, HarnessError, RetryPolicy, TurnEnd};
-use shadow::Shadow;
+pub(crate) use shadow::Shadow;
 
 pub(crate) use message::messages;
 pub use message::{ExplainedMessage, ExplainedPart, MessageKind};

@@ -6,12 +6,12 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
     SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
-use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
 
 /// One session as it was loaded, in front of the store it came from: reads go through, writes go nowhere.
 #[derive(Debug)]
-pub(super) struct Shadow {
+pub(crate) struct Shadow {
     record: Option<SessionRecord>,
     store: Arc<dyn Store>,
     /// Gives leases of its own and keeps large outputs until the run is over.
@@ -19,7 +19,7 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    pub(super) fn new(record: Option<SessionRecord>, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(record: Option<SessionRecord>, store: Arc<dyn Store>) -> Self {
         Self { record, store, scratch: MemoryStore::new() }
     }
 }
@@ -96,11 +96,22 @@ impl Store for Shadow {
         self.scratch.delete(lease).await
     }
 
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        self.scratch.fork(lease, fork).await
+    }
+
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        self.store.blobs(session).await
+    }
+
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
         self.scratch.put_blob(session, bytes).await
     }
 
     async fn get_blob(&self, hash: &BlobHash) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get_blob(hash).await
+        match self.scratch.get_blob(hash).await? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.store.get_blob(hash).await,
+        }
     }
 }

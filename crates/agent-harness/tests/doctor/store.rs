@@ -4,7 +4,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
     SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
-use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
 
 #[derive(Debug, Default)]
@@ -78,6 +78,12 @@ impl Store for Durable {
     }
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
         self.store.delete(lease).await
+    }
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        if self.is_full { Err(StoreError::Closed) } else { self.store.fork(lease, fork).await }
+    }
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        self.store.blobs(session).await
     }
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
         self.store.put_blob(session, bytes).await

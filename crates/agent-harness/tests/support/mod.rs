@@ -11,7 +11,7 @@ use agent_core::{
 use agent_harness::{Clock, Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
 use agent_prompt::{Fragment, Layer, Prompt, Static};
 use agent_providers::{ToolNames, WireFormat};
-use agent_store::{Lease, MemoryStore, Store, StoreError};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError};
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, Concurrency, OutputCap, Tool, ToolConfig, ToolError, ToolSet};
 use async_trait::async_trait;
@@ -195,6 +195,12 @@ impl Store for Points {
     }
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
         self.inner.delete(lease).await
+    }
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        self.around(self.inner.fork(lease, fork)).await
+    }
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        self.inner.blobs(session).await
     }
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {
         self.inner.put_blob(session, bytes).await

@@ -2,9 +2,11 @@
 
 mod connect;
 mod fault;
+mod fork;
 mod locks;
 mod migrate;
 mod reads;
+mod salvage;
 mod stamps;
 mod worker;
 mod writes;
@@ -18,10 +20,10 @@ use agent_core::{
 };
 use async_trait::async_trait;
 
-use crate::write::{self, Events, NewSession, Rows};
-use crate::{Lease, Store, StoreError, SummaryLine, rows};
+use crate::write::{self, Events, NewSession, Rows, State};
+use crate::{Fork, Lease, Salvaged, Store, StoreError, SummaryLine, rows};
 use locks::Locks;
-use stamps::{Held, Pending};
+use stamps::{Held, Pending, Stamps};
 use worker::Worker;
 use writes::Holder;
 
@@ -166,6 +168,31 @@ impl Store for SqliteStore {
     async fn delete(&self, lease: Lease) -> Result<(), StoreError> {
         let holder = Holder::of(&lease);
         self.inner.writer.ask(move |db| writes::delete(db, &holder)).await
+    }
+
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        let id = lease.session();
+        let checkpoint = stamps::without(fork.checkpoint);
+        let branch = fork::Branch {
+            from: fork.from.clone(),
+            entries: fork.entries,
+            state: State::encode(id, &checkpoint)?,
+            stamps: Stamps::of(id, fork.checkpoint)?,
+            events: Events::encode(id, fork.events)?,
+            now_ms: fork.now_ms,
+        };
+        let holder = Holder::of(lease);
+        self.inner.writer.ask(move |db| fork::fork(db, &holder, &branch)).await
+    }
+
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::blobs(db, &id)).await
+    }
+
+    async fn salvage(&self, session: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| salvage::session(db, &id)).await
     }
 
     async fn put_blob(&self, session: &SessionId, bytes: &[u8]) -> Result<BlobHash, StoreError> {

@@ -57,7 +57,7 @@ pub(super) fn rounds(db: &Connection, id: &SessionId) -> Result<Vec<RoundSummary
     Ok(rows::decode_all(id, rows, Row::Round)?)
 }
 
-fn state_rows(db: &Connection, n: i64, revision: u64) -> Result<StateRows, Fail> {
+pub(super) fn state_rows(db: &Connection, n: i64, revision: u64) -> Result<StateRows, Fail> {
     let checkpoint = db
         .prepare_cached("SELECT body FROM checkpoints WHERE session = ?1 AND revision = ?2")?
         .query_row((n, revision), |row| row.get(0))
@@ -74,7 +74,7 @@ fn state_rows(db: &Connection, n: i64, revision: u64) -> Result<StateRows, Fail>
     })
 }
 
-fn adds(db: &Connection, n: i64) -> Result<Vec<bool>, Fail> {
+pub(super) fn adds(db: &Connection, n: i64) -> Result<Vec<bool>, Fail> {
     let mut adds = db.prepare_cached("SELECT adds FROM journal WHERE session = ?1 ORDER BY pos")?;
     Ok(adds.query_map([n], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
@@ -115,6 +115,17 @@ pub(super) fn blob(db: &Connection, hash: &BlobHash) -> Result<Option<Vec<u8>>, 
     Ok(found.map(|bytes| rows::checked(hash, bytes)).transpose()?)
 }
 
+pub(super) fn blobs(db: &Connection, id: &SessionId) -> Result<Vec<BlobHash>, Fail> {
+    let (n, _) = existing(db, id)?;
+    let mut query = db.prepare_cached("SELECT hash FROM blob_refs WHERE session = ?1 ORDER BY hash")?;
+    let found: Vec<String> = query.query_map([n], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let hash = |hash: &String| {
+        let damaged = || StoreError::Damaged { cause: format!("{hash:?} is no hash of a blob").into() };
+        BlobHash::parse(hash).ok_or_else(damaged)
+    };
+    Ok(found.iter().map(hash).collect::<Result<_, _>>()?)
+}
+
 /// The key of a session, and the number of its last event.
 fn existing(db: &Connection, id: &SessionId) -> Result<(i64, u64), Fail> {
     let found = db
@@ -124,7 +135,7 @@ fn existing(db: &Connection, id: &SessionId) -> Result<(i64, u64), Fail> {
     found.ok_or_else(|| StoreError::Missing(id.clone()).into())
 }
 
-fn numbered(db: &Connection, query: &str, n: i64) -> Result<Vec<Numbered>, Fail> {
+pub(super) fn numbered(db: &Connection, query: &str, n: i64) -> Result<Vec<Numbered>, Fail> {
     let mut query = db.prepare_cached(query)?;
     let rows = query.query_map([n], pair)?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -90,6 +90,16 @@ impl<'a> Pending<'a> {
 }
 
 impl Stamps {
+    /// All stamps of a session that begins with some.
+    pub(super) fn of(session: &SessionId, checkpoint: &Checkpoint) -> Result<Self, StoreError> {
+        let set = checkpoint
+            .slots
+            .reads
+            .iter()
+            .map(|(path, stamp)| Ok((path.clone(), write::json(session, stamp)?)));
+        Ok(Self { set: set.collect::<Result<_, StoreError>>()?, ..Self::default() })
+    }
+
     pub(super) fn write(&self, db: &Connection, n: i64) -> Result<(), Fail> {
         if self.is_whole {
             let mut query = db.prepare_cached("SELECT path FROM reads WHERE session = ?1")?;

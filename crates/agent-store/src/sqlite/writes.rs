@@ -28,6 +28,10 @@ impl Holder {
     pub(super) fn of(lease: &Lease) -> Self {
         Self { session: lease.session().clone(), epoch: lease.epoch() }
     }
+
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
 }
 
 /// Begins a new lease: whoever had the one before can write no more.
@@ -217,7 +221,7 @@ pub(super) fn blob(db: &Connection, session: &SessionId, hash: &BlobHash, bytes:
 }
 
 /// Refuses a writer whose lease was taken over, whatever its file lock says.
-fn check_lease(db: &Connection, holder: &Holder) -> Result<(), Fail> {
+pub(super) fn check_lease(db: &Connection, holder: &Holder) -> Result<(), Fail> {
     let newest = db
         .prepare_cached("SELECT epoch FROM leases WHERE session = ?1")?
         .query_row([holder.session.as_str()], |row| row.get(0))
@@ -255,7 +259,7 @@ fn entries(db: &Connection, n: i64, head: u64, rows: &Rows) -> Result<u64, Fail>
     Ok(head + rows.entries.len() as u64)
 }
 
-fn events(db: &Connection, n: i64, events: &Events) -> Result<(), Fail> {
+pub(super) fn events(db: &Connection, n: i64, events: &Events) -> Result<(), Fail> {
     let mut insert = db.prepare_cached("INSERT INTO events (session, seq, body) VALUES (?1, ?2, ?3)")?;
     for (seq, body) in &events.0 {
         insert.execute((n, seq, body.get().as_bytes()))?;
@@ -263,7 +267,7 @@ fn events(db: &Connection, n: i64, events: &Events) -> Result<(), Fail> {
     Ok(())
 }
 
-fn checkpoint(db: &Connection, n: i64, revision: u64, state: &State) -> Result<(), Fail> {
+pub(super) fn checkpoint(db: &Connection, n: i64, revision: u64, state: &State) -> Result<(), Fail> {
     db.prepare_cached("INSERT INTO checkpoints (session, revision, body) VALUES (?1, ?2, ?3)")?.execute((
         n,
         revision,

@@ -12,6 +12,7 @@ mod golden;
 mod growth;
 mod model;
 mod process;
+mod salvage;
 mod stamps;
 mod suite;
 

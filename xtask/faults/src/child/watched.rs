@@ -9,7 +9,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Entry, Event, Input, InputId, JournalRecord, Revision,
     RoundSummary, SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, ToolResult, Usage,
 };
-use agent_store::{Lease, SqliteStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, SqliteStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
 
 use super::Sabotage;
@@ -120,6 +120,14 @@ impl Store for Watched {
 
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
         self.inner.inputs(session).await
+    }
+
+    async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
+        self.around(self.inner.fork(lease, fork)).await
+    }
+
+    async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
+        self.inner.blobs(session).await
     }
 
     async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {

@@ -1,0 +1,107 @@
+//! Writes a session out, as far as it can be read.
+
+use std::io::Write;
+
+use agent_core::SessionId;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{JsonlError, Kind, LeftOut, Line, VERSION, base64};
+use crate::{Salvaged, Store, StoreError};
+
+/// Writes a session as JSON Lines, one thing a line: the head with its version, the entries as their very bytes, the blobs,
+/// the state with an open turn and what it waits for, and the durable events. Of a damaged session it writes what can be
+/// read, and answers what cannot (requirements D7, D8). The usage of single commits is left to entries and events.
+///
+/// # Errors
+/// For a session that does not exist ([`StoreError::Missing`]), and when nothing can be read or written.
+pub async fn export(
+    store: &dyn Store,
+    session: &SessionId,
+    out: &mut (dyn Write + Send),
+) -> Result<Vec<LeftOut>, JsonlError> {
+    let found = store.salvage(session).await?.ok_or_else(|| StoreError::Missing(session.clone()))?;
+    let Salvaged { meta, entries, checkpoint, journal, inputs, terminal, events, damage } = found;
+    let mut lines = Lines { out, count: 0 };
+    let mut left_out: Vec<_> = damage.iter().map(damaged).collect();
+    let body = meta.as_ref().map(to_raw_value).transpose()?;
+    lines.put(&Line { kind: Kind::Session, version: Some(VERSION), body, ..Line::default() })?;
+    for (n, text) in entries {
+        match RawValue::from_string(text) {
+            Ok(body) => {
+                lines.put(&Line { kind: Kind::Entry, n: Some(n), body: Some(body), ..Line::default() })?;
+            }
+            Err(cause) => left_out.push(LeftOut::new(format!("entry {n}"), cause)),
+        }
+    }
+    blobs(store, session, &mut lines, &mut left_out).await?;
+    if let Some(checkpoint) = &checkpoint {
+        lines.thing(Kind::Checkpoint, None, checkpoint)?;
+    }
+    if let Some(terminal) = &terminal {
+        lines.thing(Kind::Terminal, None, terminal)?;
+    }
+    for (n, record) in (0..).zip(&journal) {
+        lines.thing(Kind::Journal, Some(n), record)?;
+    }
+    for input in &inputs {
+        lines.thing(Kind::Input, None, &input.input)?;
+    }
+    for event in &events {
+        lines.thing(Kind::Event, event.seq, event)?;
+    }
+    let n = Some(lines.count);
+    lines.put(&Line { kind: Kind::End, n, ..Line::default() })?;
+    lines.out.flush()?;
+    Ok(left_out)
+}
+
+async fn blobs(
+    store: &dyn Store,
+    session: &SessionId,
+    lines: &mut Lines<'_>,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<(), JsonlError> {
+    for hash in store.blobs(session).await? {
+        match store.get_blob(&hash).await {
+            Ok(Some(bytes)) => {
+                let (hash, base64) = (Some(hash.as_str().to_owned()), Some(base64::encode(&bytes)));
+                lines.put(&Line { kind: Kind::Blob, hash, base64, ..Line::default() })?;
+            }
+            Ok(None) => left_out.push(LeftOut::new(format!("blob {}", hash.as_str()), "it is missing")),
+            Err(StoreError::CorruptBlob(hash)) => {
+                left_out
+                    .push(LeftOut::new(format!("blob {}", hash.as_str()), "its bytes do not have its hash"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn damaged(error: &StoreError) -> LeftOut {
+    if let StoreError::Corrupt { row, cause, .. } = error {
+        LeftOut::new(row.to_string(), cause)
+    } else {
+        LeftOut::new("a part of the session", error)
+    }
+}
+
+/// Where lines go.
+struct Lines<'a> {
+    out: &'a mut (dyn Write + Send),
+    count: u64,
+}
+
+impl Lines<'_> {
+    fn put(&mut self, line: &Line) -> Result<(), JsonlError> {
+        serde_json::to_writer(&mut *self.out, line)?;
+        self.out.write_all(b"\n")?;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn thing(&mut self, kind: Kind, n: Option<u64>, thing: &impl Serialize) -> Result<(), JsonlError> {
+        self.put(&Line { kind, n, body: Some(to_raw_value(thing)?), ..Line::default() })
+    }
+}
