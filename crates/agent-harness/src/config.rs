@@ -14,7 +14,7 @@ use agent_tools::{Permissions, ToolHook, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::{
-    AskPolicy, Asker, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact, PrepareCall,
+    AskPolicy, Asker, Children, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact, PrepareCall,
     PromptSource, RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
 };
 
@@ -66,6 +66,8 @@ pub struct HarnessConfig {
     pub while_waiting: Heard,
     /// How long a parked turn waits for a reply; for ever when `None` (requirement L7).
     pub request_lifetime: Option<Duration>,
+    /// What does the tasks of sub-agents (requirement L10); without it a turn parks on each of them.
+    pub children: Option<Children>,
     /// What stands before and behind every tool call, in this order (requirement T3).
     pub tool_hooks: Vec<Arc<dyn ToolHook>>,
     /// Where rules go that a person wants to be remembered beyond a session.
@@ -102,6 +104,7 @@ impl HarnessConfig {
             asker: Arc::new(NobodyToAsk),
             while_waiting: Heard::After,
             request_lifetime: None,
+            children: None,
             tool_hooks: Vec::new(),
             rule_sink: None,
             retry: RetryPolicy::default(),

@@ -3,6 +3,7 @@
 mod admit;
 mod approve;
 mod beside;
+mod child;
 mod classify;
 mod desk;
 mod execute;
@@ -25,6 +26,7 @@ use agent_tools::{Blobs, Permissions, Permit, SlotsHandle, Tool, ToolCx, ToolSta
 
 use crate::HarnessError;
 use crate::breaker::Breaker;
+use crate::children::Share;
 use crate::config::HarnessConfig;
 use crate::live::Live;
 use crate::outbox::Outbox;
@@ -43,6 +45,8 @@ pub(super) struct Work<'a> {
     pub(super) context: &'a Context,
     /// Where the turn begins.
     pub(super) turn_from: EntryId,
+    /// What of the turn's budget sub-agents may use.
+    pub(super) share: Share,
 }
 
 /// What came of the calls.
@@ -50,6 +54,8 @@ pub(super) struct Worked {
     pub(super) results: Vec<ToolResult>,
     /// Tokens of the models that shortened outputs.
     pub(super) spent: Usage,
+    /// Tokens of sub-agents.
+    pub(super) children: Usage,
 }
 
 /// What every call of a step is run with.
@@ -67,6 +73,7 @@ struct Site<'a> {
     slots: SlotsHandle,
     blobs: Arc<dyn Blobs>,
     shortening: Arc<Breaker>,
+    share: Share,
 }
 
 /// A call that can run: its tool, and the input as it would run.
@@ -115,6 +122,7 @@ struct Done {
 }
 
 /// A call that cannot go on without somebody outside.
+#[derive(Clone)]
 struct Waiting {
     call: ToolCall,
     /// The input as it would run.
@@ -144,6 +152,7 @@ pub(super) async fn run(
         slots: live.slots.clone(),
         blobs: live.blobs.clone(),
         shortening: live.shortening.clone(),
+        share: work.share.clone(),
     };
     let mut desk = Desk::new(&site, &work, &calls, live, out);
     for batch in batches(&config.tools, &calls) {
