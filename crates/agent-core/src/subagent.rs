@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn a_child_is_named_after_its_parent_and_what_was_asked() {
-        let name = |parent: &str| request(AGENT_ACTION).child_session(&SessionId::new(parent).unwrap()).unwrap();
+        let name =
+            |parent: &str| request(AGENT_ACTION).child_session(&SessionId::new(parent).unwrap()).unwrap();
         assert_eq!(name("s").as_str(), "s.sub-abababababababab");
         assert_eq!(name("s").parent(), Some("s"));
         let grandchild = request(AGENT_ACTION).child_session(&name("s")).unwrap();

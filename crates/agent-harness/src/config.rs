@@ -14,8 +14,8 @@ use agent_tools::{Permissions, ToolHook, ToolSet};
 use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
 
 use crate::{
-    AskPolicy, Asker, Children, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact, PrepareCall,
-    PromptSource, RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
+    AskPolicy, Asker, Children, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact,
+    PrepareCall, PromptSource, RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.

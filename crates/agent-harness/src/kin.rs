@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AgentTask, Entry, EventBody, Heard, HeldRequest, Input, InputRequest, Reply, RequestId, SessionId, SessionState,
-    TerminalReason, TurnId, Usage,
+    AgentTask, Entry, EventBody, Heard, HeldRequest, Input, InputRequest, Reply, RequestId, SessionId,
+    SessionState, TerminalReason, TurnId, Usage,
 };
 use agent_store::{Store, StoreError};
 use agent_turn::{Turn, Want};
@@ -123,7 +123,8 @@ pub(crate) fn can_go_on<'a>(
         for child in children(config, id, waits) {
             let Some(state) = config.store.state(&child.id).await? else { return Ok(true) };
             let waits = held(&state);
-            let goes_on = has_work(config, &state, &waits) || can_go_on(&child.config, &child.id, &waits).await?;
+            let goes_on =
+                has_work(config, &state, &waits) || can_go_on(&child.config, &child.id, &waits).await?;
             if goes_on {
                 return Ok(true);
             }

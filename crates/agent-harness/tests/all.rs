@@ -4,6 +4,7 @@
 
 mod abort;
 mod cache;
+mod children;
 mod crash;
 mod date;
 mod doctor;

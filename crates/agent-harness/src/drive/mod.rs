@@ -27,7 +27,6 @@ use agent_prepare::Prepared;
 use agent_turn::{Report, Turn, Want};
 use tracing::Instrument;
 
-use crate::{HarnessError, kin};
 use crate::children::{Share, WithChildren};
 use crate::compaction::Done;
 use crate::config::HarnessConfig;
@@ -35,6 +34,7 @@ use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::{Next, StepReport, TurnEnd};
+use crate::{HarnessError, kin};
 
 pub(crate) use park::{fits, is_ready};
 pub(crate) use server::has_compacted;

@@ -356,7 +356,8 @@ fn a_classifier_stands_only_before_a_person_who_is_asked_by_default() {
                  expect: [&str; 3]| {
         let rulings = all().map(|said| {
             let judge = Arc::new(Says(said, std::sync::atomic::AtomicUsize::new(0)));
-            let permissions = Permissions { mode, rules: rules(given), classifier: Some(judge.clone()), ceiling: None };
+            let permissions =
+                Permissions { mode, rules: rules(given), classifier: Some(judge.clone()), ceiling: None };
             let proposal = Proposal { asked_by: hook, ..Proposal::new(&*put, &call, &input) };
             let verdict = permissions.check(proposal).now_or_never().unwrap();
             let asked = judge.1.load(std::sync::atomic::Ordering::SeqCst);

@@ -182,11 +182,7 @@ impl Child {
 }
 
 /// Boxed, because a child is driven by what drives its parent.
-fn begin<'a>(
-    session: &'a Session,
-    task: &'a str,
-    is_open: bool,
-) -> BoxFuture<'a, Result<Run, HarnessError>> {
+fn begin<'a>(session: &'a Session, task: &'a str, is_open: bool) -> BoxFuture<'a, Result<Run, HarnessError>> {
     async move { if is_open { session.resume().await } else { session.send(task).await } }.boxed()
 }
 

@@ -1,7 +1,8 @@
 //! Where the calls of a step are run batch by batch, and their answers collected, journaled and told.
 
 use agent_core::{
-    ActionCall, EntryId, EventBody, Excerpt, InputRequest, JournalRecord, PendingStep, ToolCall, ToolResult, Usage,
+    ActionCall, Closed, EntryId, EventBody, Excerpt, InputRequest, JournalRecord, PendingStep, ToolCall,
+    ToolResult, Usage,
 };
 use futures_util::StreamExt;
 use futures_util::future::Either;
@@ -74,7 +75,11 @@ impl<'a> Desk<'a> {
             records.push(JournalRecord::Response(work.pending.clone()));
             records.extend(work.active.cloned().map(JournalRecord::Active));
         }
-        let worked = Worked { results: Vec::with_capacity(calls.len()), spent: Usage::default(), children: Usage::default() };
+        let worked = Worked {
+            results: Vec::with_capacity(calls.len()),
+            spent: Usage::default(),
+            children: Usage::default(),
+        };
         let (pending, turn_from) = (&work.pending, work.turn_from);
         Self { site, pending, turn_from, calls, live, out, records, is_blocked: false, worked }
     }
@@ -193,6 +198,10 @@ impl Desk<'_> {
         let Returned { child, reason, steps, usage } = returned;
         self.worked.children += &usage;
         let call = finished.call.id.clone();
+        if let Some(request) = self.live.close_task(&call, &finished.output) {
+            let how = Closed::Answered;
+            self.out.stage(EventBody::InputClosed { request, call: call.clone(), how });
+        }
         self.out.stage(EventBody::SubagentCompleted { call, child, reason, steps, usage });
     }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AGENT_ACTION, ActionOutcome, Approval, EventBody, HeldRequest, InputRequest, JournalRecord, ParkKind, RawJson, Reply,
-    RequestId, ToolCall, ToolOutput, Wait,
+    AGENT_ACTION, ActionOutcome, Approval, EventBody, HeldRequest, InputRequest, JournalRecord, ParkKind,
+    RawJson, Reply, RequestId, ToolCall, ToolOutput, Wait,
 };
 use agent_tools::{AskRequest, Tool};
 use sha2::{Digest, Sha256};
