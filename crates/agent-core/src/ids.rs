@@ -66,11 +66,11 @@ impl SessionId {
     #[must_use]
     pub fn child(&self, request: &RequestId) -> Self {
         let digits = request.as_str().trim_start_matches("req_");
-        let end = digits.floor_char_boundary(CHILD_DIGITS);
-        // The digits are of a digest of the whole name, so that a cut one is still its own.
-        let room = MOST_BYTES - CHILD_MARK.len() - end;
-        let head = &self.0[..self.0.floor_char_boundary(room)];
-        Self(format!("{head}{CHILD_MARK}{}", &digits[..end]).into())
+        let digits: String = digits.chars().filter(char::is_ascii_hexdigit).take(CHILD_DIGITS).collect();
+        // The digits are of a digest of the whole name, so that a cut one is still its own. A name is ASCII.
+        let room = MOST_BYTES - CHILD_MARK.len() - CHILD_DIGITS;
+        let head = self.0.get(..room).unwrap_or(&self.0);
+        Self(format!("{head}{CHILD_MARK}{digits}").into())
     }
 
     /// The session that this one is a sub-agent of, as its name says; the beginning of that name where it was cut.

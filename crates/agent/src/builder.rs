@@ -1,12 +1,14 @@
 //! Puts the parts of an agent together.
 
+mod subagents;
+
 use std::sync::Arc;
 
 use agent_cache::Lifetimes;
 use agent_core::{LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
-    AskPolicy, Asker, Checkup, Clock, ContextSource, Harness, HarnessConfig, PostCompact, PrepareCall,
-    PromptSource, RetryPolicy, RuleSink, Session,
+    AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Harness, HarnessConfig, PostCompact,
+    PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
@@ -92,6 +94,7 @@ struct Parts {
     ask: Option<AskPolicy>,
     counter: Option<Arc<dyn TokenCounter>>,
     after_compaction: Vec<Arc<dyn PostCompact>>,
+    children: Option<Children>,
     #[cfg(feature = "builtins")]
     searches_web: bool,
 }
@@ -100,7 +103,7 @@ impl Parts {
     /// The tools, with the search of the model's provider behind them where it is wanted and there is one.
     #[cfg(feature = "builtins")]
     fn tools(&mut self, model: &dyn LanguageModel) -> ToolSet {
-        let tools = self.tools.take().unwrap_or_default();
+        let tools = subagents::with_tool(self.tools.take().unwrap_or_default(), self.children.as_ref());
         let search = agent_builtins::web_search(&model.profile().provider).filter(|_| self.searches_web);
         let Some(search) = search.filter(|search| tools.get(search.card().name()).is_none()) else {
             return tools;
@@ -572,6 +575,7 @@ impl AgentBuilder<WithModel> {
             permissions: with_classifier(parts.permissions.unwrap_or_default(), parts.classifier),
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
             tool_hooks: parts.tool_hooks,
+            children: parts.children,
             rule_sink: parts.rule_sink,
             retry: parts.retry.unwrap_or_default(),
             clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),

@@ -75,11 +75,11 @@ pub use agent_core::{
 };
 pub use agent_harness::{
     AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup,
-    Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment, ExplainedBreakpoint,
-    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Handed, Harness, HarnessConfig,
-    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
-    PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run, Session,
-    SourceError, StepReport, SystemClock, TurnEnd, Workspace,
+    ChildKind, Children, Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment,
+    ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Handed,
+    Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx,
+    PrepareCall, PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run,
+    Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -168,4 +168,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 #[doc = include_str!("../../../docs/guides/prompts.md")]
 #[doc = include_str!("../../../docs/guides/prepare.md")]
+#[doc = include_str!("../../../docs/guides/subagents.md")]
 struct ReadmeDoctests;
