@@ -57,10 +57,11 @@ pub(crate) async fn told(store: &dyn Store, child: &SessionId) -> Result<Told, H
     let mut usage = state.checkpoint.usage;
     let mut failure = None;
     for event in store.events(child, 0).await? {
-        match event.body {
-            EventBody::SubagentCompleted { usage: of_child, .. } => usage += &of_child,
-            EventBody::TurnFailed { message, .. } => failure = Some(message),
-            _ => {}
+        if let EventBody::SubagentCompleted { usage: of_child, .. } = &event.body {
+            usage += of_child;
+        }
+        if let EventBody::TurnFailed { message, .. } = event.body {
+            failure = Some(message);
         }
     }
     let steps = u32::try_from(steps.len()).unwrap_or(u32::MAX);
