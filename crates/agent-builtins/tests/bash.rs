@@ -69,17 +69,46 @@ async fn the_environment_is_an_allow_list() {
     );
 }
 
-/// Commands that would touch `S` four seconds after they began, unless every process of theirs is ended.
-pub(crate) const STUBBORN: [&str; 8] = [
-    "(sleep 4; touch S) & sleep 60",
-    "trap '' TERM; (trap '' TERM; sleep 4; touch S); sleep 60",
-    "setsid bash -c 'sleep 4; touch S' & sleep 60",
-    "setsid bash -c 'trap \"\" TERM; sleep 4; touch S' >/dev/null 2>&1 & sleep 60",
-    "env -i bash -c 'sleep 4; touch S' & sleep 60",
-    "set -m; env -i bash -c 'sleep 4; touch S' & sleep 60",
-    "setsid env -i bash -c 'sleep 4; touch S' & sleep 60",
-    "(setsid env -i bash -c 'trap \"\" TERM; (sleep 4; touch S) & wait' & sleep 0.3) & sleep 60",
+/// Commands that go on writing to `S`, unless every process of theirs is ended. `WRITE` stands for what does so.
+const STUBBORN: [&str; 10] = [
+    "(WRITE) & sleep 60",
+    "trap '' TERM; (trap '' TERM; WRITE); sleep 60",
+    "setsid bash -c 'WRITE' & sleep 60",
+    "setsid bash -c 'trap \"\" TERM; WRITE' >/dev/null 2>&1 & sleep 60",
+    "env -i bash -c 'WRITE' & sleep 60",
+    "set -m; env -i bash -c 'WRITE' & sleep 60",
+    "setsid env -i bash -c 'WRITE' & sleep 60",
+    "(setsid env -i bash -c 'trap \"\" TERM; (WRITE) & wait' & sleep 0.3) & sleep 60",
+    "(setsid env -i bash -c 'WRITE' >/dev/null 2>&1 &); sleep 60",
+    "(ulimit -S -x unlimited 2>/dev/null; setsid env -i bash -c 'trap \"\" TERM; WRITE' &); sleep 60",
 ];
+
+pub(crate) fn stubborn() -> impl Iterator<Item = String> {
+    let write = "for i in $(seq 150); do echo x >> S; sleep 0.2; done";
+    STUBBORN.into_iter().map(move |command| command.replace("WRITE", write))
+}
+
+/// Waits until the one that writes runs, also behind its parent's end, on however busy a machine.
+pub(crate) async fn written(file: &Path) {
+    for _ in 0..400 {
+        if size(file) >= 6 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it never wrote");
+}
+
+/// Whether nothing writes any more.
+pub(crate) async fn is_still(file: &Path) -> bool {
+    let before = size(file);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    size(file) == before
+}
+
+fn size(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |meta| meta.len())
+}
 
 /// What stops a command.
 #[derive(Clone, Copy, PartialEq)]
@@ -91,17 +120,20 @@ enum Stop {
 
 async fn stop(command: &str, stop: Stop) {
     let bench = Bench::new();
+    let sentinel = bench.root().join("S");
     let command = format!("echo begun; {command}");
-    let soon = Duration::from_millis(800);
-    let most = if stop == Stop::Timeout { 800 } else { 60_000 };
+    let most = if stop == Stop::Timeout { 3_000 } else { 60_000 };
     let call = said(&bench, json!({"command": command, "timeout_ms": most}));
-    let bounded = tokio::time::timeout(Duration::from_secs(20), async {
+    let bounded = tokio::time::timeout(Duration::from_secs(30), async {
         match stop {
             Stop::Timeout => Some(call.await),
-            Stop::Drop => tokio::time::timeout(soon, call).await.ok(),
+            Stop::Drop => tokio::select! {
+                words = call => Some(words),
+                () = written(&sentinel) => None,
+            },
             Stop::Cancel => {
                 let cancel = async {
-                    tokio::time::sleep(soon).await;
+                    written(&sentinel).await;
                     bench.cx.cancel.cancel();
                 };
                 Some(tokio::join!(call, cancel).0)
@@ -112,21 +144,21 @@ async fn stop(command: &str, stop: Stop) {
     match stop {
         Stop::Timeout => assert_eq!(
             words.unwrap(),
-            "begun\n[timed_out: true; stopped after its timeout of 800 ms, with every process known to be its own. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms]"
+            "begun\n[timed_out: true; stopped after its timeout of 3000 ms, with every process known to be its own. What it printed until then is above, and it may have had part of its effect. Do less in one call, or raise timeout_ms]"
         ),
         Stop::Cancel => assert!(words.unwrap().starts_with("begun\n[cancelled after ")),
         Stop::Drop => assert!(words.is_none()),
     }
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(!bench.exists("S"), "ran on: {command}");
+    assert!(is_still(&sentinel).await, "ran on: {command}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_runs_on_after_timeout_cancellation_or_drop() {
     let mut calls = tokio::task::JoinSet::new();
-    for command in STUBBORN {
+    for command in stubborn() {
         for how in [Stop::Timeout, Stop::Cancel, Stop::Drop] {
-            calls.spawn(stop(command, how));
+            let command = command.clone();
+            calls.spawn(async move { stop(&command, how).await });
         }
     }
     while let Some(done) = calls.join_next().await {

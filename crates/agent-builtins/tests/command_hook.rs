@@ -71,6 +71,7 @@ async fn how_a_hook_fails() {
         check(command, &format!("! the hook `{command}` failed: {expect}")).await;
     };
     let codes = "0 means that it looked, 2 that the call is blocked";
+    failed("exit 1", &format!("it ended with exit code 1; {codes}")).await;
     failed("echo no >&2; exit 1", &format!("it ended with exit code 1; {codes}. It said: no")).await;
     failed(
         "printf '\\033[1mred\\n' >&2; exit 7",

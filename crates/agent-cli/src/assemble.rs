@@ -19,7 +19,7 @@ use crate::clock::LocalClock;
 use crate::cmd::tools;
 use crate::error::CliError;
 use crate::settings::{self, Settings};
-use crate::{env, models, skills, tell};
+use crate::{env, limits, models, skills, tell};
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
@@ -70,6 +70,7 @@ fn assembled(
     let skills = skills::find(&args.cwd, &args.skills, args.bare)?;
     tell::skipped(&skills)?;
     tell::web_search(args.web_search, &model.profile().provider)?;
+    let stop = limits::of_run(args.max_steps, &args.budget, model.profile())?;
     let base = Base {
         model,
         workspace: &args.cwd,
@@ -82,6 +83,8 @@ fn assembled(
     let retry = RetryPolicy { max_attempts: args.max_attempts, ..RetryPolicy::default() };
     let builder = builder(base)?.retry(retry).clock(LocalClock).tell_date();
     let builder = if args.web_search { builder.web_search() } else { builder };
+    let builder = if args.budget.task { builder.task() } else { builder };
+    let builder = builder.stop(stop);
     let builder = match ask_mode(args.ask)? {
         AskMode::Prompt => {
             let layers = std::iter::once(Layer::Session).chain(keeper.layers()).collect();

@@ -52,6 +52,10 @@ pub(crate) enum CliError {
     ToolInput { cause: serde_json::Error },
     #[error("{}: {cause}", path.display())]
     Models { path: PathBuf, cause: agent_providers::CatalogError },
+    #[error(
+        "the prices of {model} are not known, so --max-cost cannot hold; give them in models.json or with --models, or limit the turn with --max-tokens-total"
+    )]
+    NoPrices { model: String },
     #[error(transparent)]
     Provider(#[from] agent_providers::ConfigError),
     #[error(transparent)]
@@ -135,7 +139,8 @@ impl CliError {
     /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoKey { .. }
+            Self::NoPrices { .. }
+            | Self::NoKey { .. }
             | Self::Model { .. }
             | Self::Given { .. }
             | Self::Sandbox(_)

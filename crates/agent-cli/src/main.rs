@@ -7,6 +7,7 @@ mod clock;
 mod cmd;
 mod env;
 mod error;
+mod limits;
 mod models;
 mod secret;
 mod settings;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         | Command::Doctor(_)
         | Command::Context(_)
         | Command::Sessions(_)
+        | Command::Stats(_)
         | Command::Tools(_)
         | Command::Permissions(_)
         | Command::Wire(_)
@@ -69,10 +71,11 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
             SessionsCommand::List(args) => cmd::sessions::list(args).await,
             SessionsCommand::Show(args) => cmd::sessions::show(args).await,
         },
+        Command::Stats(args) => cmd::stats::stats(args).await,
         Command::Tools(args) => match args.command {
             ToolsCommand::List(args) => cmd::tools::list(&args),
             ToolsCommand::Show(args) => cmd::tools::show(&args),
-            ToolsCommand::Call(args) => cmd::tools::call(args).await,
+            ToolsCommand::Call(args) => cmd::tools::call(*args).await,
         },
         Command::Permissions(args) => match args.command {
             PermissionsCommand::Check(args) => cmd::permissions::check(args).await,

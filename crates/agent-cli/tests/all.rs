@@ -18,6 +18,7 @@ mod permissions;
 mod run;
 mod sessions;
 mod sim;
+mod stats;
 mod support;
 mod terminal;
 mod tools;

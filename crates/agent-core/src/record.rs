@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Entry, EntryId, Event, HeldRequest, InputId, InputRequest, PendingStep, RawJson, SessionId, Slots,
-    StoredInput, SystemBlock, TerminalReason, ToolCard, ToolResult, Usage,
+    StoredInput, SystemBlock, TerminalReason, Text, ToolCard, ToolResult, Usage,
 };
 
 /// Counts the commits of a session. A commit names the revision it builds on; any other one is refused.
@@ -179,6 +179,23 @@ pub struct SessionRecord {
     pub inputs: Vec<StoredInput>,
     /// The number of the last durable event; 0 when there is none.
     pub last_seq: u64,
+}
+
+/// What was said and done in one turn, in a few words that a model wrote of it behind the turn (requirement D5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record that background work builds")]
+pub struct RoundSummary {
+    /// The turn's number.
+    pub turn: u64,
+    /// Its first entry.
+    pub from: EntryId,
+    /// The first entry behind it.
+    pub to: EntryId,
+    /// The words.
+    pub text: Text,
+    /// Tokens that they cost.
+    #[serde(default)]
+    pub usage: Usage,
 }
 
 /// A line of a session list.

@@ -109,8 +109,23 @@ impl PromptCache {
     /// Whether the provider may still have what the last call left, and a question behind the conversation would find it:
     /// it goes to the session's model with the session's own system prompt, tools and settings.
     pub(crate) fn may_be_read(&self, now_ms: i64) -> bool {
-        let age = self.asked_ms.map_or(0, |asked| u64::try_from(now_ms.saturating_sub(asked)).unwrap_or(0));
-        !self.asked_otherwise && self.changes.is_empty() && (self.lives_ms == 0 || age <= self.lives_ms)
+        let lives = self.lives_ms == 0 || self.age_ms(now_ms) <= self.lives_ms;
+        !self.asked_otherwise && self.changes.is_empty() && lives
+    }
+
+    /// Whether nothing of the conversation is worth keeping its bytes for: what is kept of it has expired, and where no
+    /// lifetime is known, it is old.
+    pub(crate) fn is_cold(&self, now_ms: i64) -> bool {
+        !self.may_be_read(now_ms) || self.age_ms(now_ms) > LONG_MS
+    }
+
+    fn age_ms(&self, now_ms: i64) -> u64 {
+        self.asked_ms.map_or(0, |asked| u64::try_from(now_ms.saturating_sub(asked)).unwrap_or(0))
+    }
+
+    /// Whether another choice of tools has the session's provider read the conversation anew.
+    pub(crate) fn choice_counts(&self) -> bool {
+        self.choice_counts
     }
 
     /// What the prompt begins with (requirement A7).
@@ -196,3 +211,6 @@ impl Left {
         })
     }
 }
+
+/// How long the longest lifetime is that providers offer.
+const LONG_MS: u64 = 3_600_000;

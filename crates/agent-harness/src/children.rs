@@ -111,6 +111,8 @@ pub(crate) fn config_of(
             share: share.clone(),
         }),
         prepare_call: None,
+        // What follows a turn is for the one that a person sees.
+        after_turn: Vec::new(),
         children: Some(Children { levels, ..children.clone() }),
         ..parent.clone()
     })
@@ -136,7 +138,7 @@ impl StopCondition for Within {
             usage
         };
         let steps = self.share.steps.saturating_add(cx.steps);
-        let of_parent = StopCx { steps, last: cx.last, usage: &usage };
+        let of_parent = StopCx { steps, usage: &usage, ..*cx };
         let own = self.own.as_ref().and_then(|own| own.check(cx));
         own.or_else(|| self.parent.check(&of_parent))
     }

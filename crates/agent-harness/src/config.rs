@@ -5,17 +5,21 @@ use std::time::Duration;
 
 use agent_cache::Lifetimes;
 use agent_core::{
-    BytesPerToken, COMPLETE_TOOL, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter, Ttl,
+    BytesPerToken, COMPLETE_TOOL, Cancel, Heard, LanguageModel, RequestSettings, SessionId, Text,
+    TokenCounter, Ttl, Usage,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::Prompt;
 use agent_store::Store;
 use agent_tools::{Permissions, ToolHook, ToolSet};
-use agent_turn::{DEFAULT_STEPS, StopCondition, StopConditionExt, step_count, tool_called};
+use agent_turn::{DEFAULT_STEPS, Mode, StopCondition, StopConditionExt, step_count, tool_called};
 
+use crate::SourceError;
+use crate::drive::{apart, asked};
 use crate::{
-    AskPolicy, Asker, Children, Clock, ContextSource, HarnessError, Jitter, NobodyToAsk, PostCompact,
-    PrepareCall, PromptSource, RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
+    AfterTurn, AskPolicy, Asker, Background, Children, Clock, ContextSource, Drained, HarnessError, Jitter,
+    NobodyToAsk, PostCompact, PrepareCall, PromptSource, RandomJitter, RetryPolicy, RuleSink, Session,
+    SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -44,6 +48,8 @@ pub struct HarnessConfig {
     pub settings: RequestSettings,
     /// When a turn ends although the model would go on.
     pub stop: Arc<dyn StopCondition>,
+    /// Whether words without calls end a turn, or a task asks for more.
+    pub mode: Mode,
     /// Compaction, and what each step is made of.
     pub pipeline: Pipeline,
     /// What is looked up before the pipeline, in order.
@@ -72,6 +78,13 @@ pub struct HarnessConfig {
     pub tool_hooks: Vec<Arc<dyn ToolHook>>,
     /// Where rules go that a person wants to be remembered beyond a session.
     pub rule_sink: Option<Arc<dyn RuleSink>>,
+    /// What is done behind each turn that was brought to its end (requirement L11).
+    pub after_turn: Vec<Arc<dyn AfterTurn>>,
+    /// Where that work is done; drain it before the program ends.
+    pub background: Background,
+    /// How many turns a session that is taken up with a cold prompt cache shows in full, where the older ones have words
+    /// ([`crate::RoundSummaries`]) that stand for them (requirement D5); `None` shows all.
+    pub raw_rounds: Option<usize>,
     /// When a failed model call is tried again.
     pub retry: RetryPolicy,
     /// Where the spread of waiting times comes from.
@@ -93,6 +106,7 @@ impl HarnessConfig {
             lifetimes: Lifetimes { stable: Ttl::FiveMinutes, tail: Ttl::FiveMinutes },
             settings: RequestSettings::default(),
             stop: Arc::new(step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL))),
+            mode: Mode::Conversation,
             pipeline: Pipeline::standard(),
             contexts: Vec::new(),
             prepare_call: None,
@@ -107,6 +121,9 @@ impl HarnessConfig {
             children: None,
             tool_hooks: Vec::new(),
             rule_sink: None,
+            after_turn: Vec::new(),
+            background: Background::default(),
+            raw_rounds: Some(3),
             retry: RetryPolicy::default(),
             jitter: Arc::new(RandomJitter),
             clock: Arc::new(SystemClock),
@@ -130,9 +147,40 @@ impl Harness {
         Self(Arc::new(config))
     }
 
+    pub(crate) fn of(config: Arc<HarnessConfig>) -> Self {
+        Self(config)
+    }
+
     /// A session by name; it is opened (or created) by the first message.
     pub fn session(&self, id: SessionId) -> Session {
         Session::new(self.0.clone(), id)
+    }
+
+    /// Waits for the work behind turns, for so long at most; what is not done then is stopped and counted. Call it before
+    /// the program ends.
+    pub async fn drain(&self, patience: Duration) -> Drained {
+        self.0.background.drain(patience).await
+    }
+
+    /// Asks a model for words apart from any conversation: what it is, and what it is asked. `None` when it was stopped.
+    ///
+    /// # Errors
+    /// When no whole words came within the agent's [`AskPolicy`].
+    pub async fn ask_apart(
+        &self,
+        model: &dyn LanguageModel,
+        [system, words]: [&Text; 2],
+        max_output: u32,
+        cancel: &Cancel,
+    ) -> Result<Option<(Text, Usage)>, SourceError> {
+        let failed = |cause: Box<dyn std::error::Error + Send + Sync>| {
+            SourceError::new("the answer of a model", cause)
+        };
+        let request = apart(model, system, words, max_output).map_err(|error| failed(error.into()))?;
+        let (answer, usage) = asked(&self.0, model, &request, cancel).await;
+        answer
+            .map(|answer| answer.map(|text| (text, usage)).map_err(|error| failed(error.into())))
+            .transpose()
     }
 
     /// The parts.

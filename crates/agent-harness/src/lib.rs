@@ -28,6 +28,7 @@
 //! ```
 
 mod asker;
+mod background;
 mod breaker;
 mod cache;
 mod changes;
@@ -50,6 +51,7 @@ mod live;
 mod outbox;
 mod quiet;
 mod retry;
+mod rounds;
 mod run;
 mod session;
 mod source;
@@ -59,6 +61,7 @@ mod unless;
 mod workspace;
 
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
+pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
 pub use children::{ChildKind, Children};
 pub use clock::{Clock, SystemClock};
 pub use compaction::{CompactedTier, Compaction, FailedTier};
@@ -71,6 +74,7 @@ pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
+pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
 pub use source::{PromptSource, SourceError};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use agent_core::{
     Accountant, BlobHash, CallId, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
-    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Reply, RequestId, Revision, SessionId,
-    SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage, UserMessage,
+    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Reply, RequestId, Revision, RoundSummary,
+    SessionId, SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage, UserMessage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -91,13 +91,22 @@ pub(crate) struct Loaded {
     pub(crate) created: bool,
     /// What was said to it and no commit has used.
     pub(crate) inputs: Vec<StoredInput>,
+    /// What was said of its turns.
+    pub(crate) rounds: Vec<RoundSummary>,
 }
 
 impl Loaded {
     /// A session that was kept between two messages.
     pub(crate) fn kept(live: Box<Live>) -> Self {
-        let (repairs, changes, inputs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { live, repairs, changes, open: None, created: false, inputs }
+        Self {
+            live,
+            repairs: Vec::new(),
+            changes: Vec::new(),
+            open: None,
+            created: false,
+            inputs: Vec::new(),
+            rounds: Vec::new(),
+        }
     }
 
     /// Whether its open turn waits for a reply.
@@ -150,7 +159,12 @@ impl Live {
                 live.cache.asked_otherwise = asked_otherwise;
                 live.history = history;
                 let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
-                Ok(Loaded { live, repairs, changes, open, created: false, inputs: record.inputs })
+                // A turn that is open goes on as it was.
+                let rounds = match (&open, config.raw_rounds) {
+                    (None, Some(_)) => config.store.rounds(id).await?,
+                    (None, None) | (Some(_), _) => Vec::new(),
+                };
+                Ok(Loaded { live, repairs, changes, open, created: false, inputs: record.inputs, rounds })
             }
             None => Self::create(config, id, lease).await,
         }
@@ -176,6 +190,7 @@ impl Live {
             open: None,
             created: true,
             inputs: Vec::new(),
+            rounds: Vec::new(),
         })
     }
 

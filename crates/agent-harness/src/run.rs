@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use agent_core::{
-    Cancel, Event, InputRequest, ModelError, ParkKind, Revision, TerminalReason, TurnId, Usage,
+    Cancel, Event, InputRequest, ModelError, ParkKind, RawJson, Revision, TerminalReason, TurnId, Usage,
 };
 use agent_prepare::ContextState;
 
@@ -50,6 +50,10 @@ pub struct TurnEnd {
     pub requests: Vec<InputRequest>,
     /// The failure of the model call that ended it.
     pub error: Option<ModelError>,
+    /// The final output of a task, as exactly the JSON that the model wrote.
+    pub output: Option<RawJson>,
+    /// The name of the stop condition that ended it, for example `cost_budget(0.5)`.
+    pub stopped_by: Option<String>,
 }
 
 /// What one step came to, for an engine that wakes sessions: the store is the truth, and this is all it need remember.

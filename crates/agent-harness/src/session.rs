@@ -218,7 +218,7 @@ impl Session {
                 self.config.store.put_input(&self.id, &input).await?;
                 Ok(Incoming::Nothing)
             }
-            other => Ok(other),
+            incoming @ (Incoming::Message(_) | Incoming::Nothing) => Ok(incoming),
         }
     }
 }

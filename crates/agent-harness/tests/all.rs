@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers fail as the tests they serve do")]
 
 mod abort;
+mod behind;
 mod cache;
 mod children;
 mod crash;
@@ -14,6 +15,7 @@ mod park;
 mod prepare;
 mod prompt;
 mod retry;
+mod stops;
 mod support;
 mod tools;
 mod turns;

@@ -57,7 +57,7 @@ pub use agent_core::Context;
 pub use ask::{Answer, Ask, AskFailure, Way};
 pub use compact::{
     Cascade, Cause, Clear, CompactCx, Compacted, Compacting, Move, Notes, Shrink, Summarise, Tier, TierCx,
-    TierVerdict,
+    TierVerdict, in_words, resumed,
 };
 pub use error::PrepareError;
 pub use overrides::Overrides;

@@ -159,6 +159,14 @@ pub enum StoreError {
         #[source]
         cause: Cause,
     },
+    /// The disk did not read or write what it was asked to. Nothing of the call is seen afterwards; if the process dies
+    /// before its next write, the next one may find the call done, as it may one that got no answer.
+    #[error("the disk failed to read or write; check it, then try again: {cause}")]
+    DiskFailed {
+        /// What the database said.
+        #[source]
+        cause: Cause,
+    },
     /// Another process held the database for too long.
     #[error("another process holds the database; try again when it is done: {cause}")]
     DatabaseBusy {
@@ -215,6 +223,8 @@ pub enum Row {
     Usage(u64),
     /// What was said to it, by number.
     Input(u64),
+    /// What was said of a turn, by its number.
+    Round(u64),
     /// What the session list shows.
     Summary,
 }
@@ -243,6 +253,7 @@ impl fmt::Display for Row {
             Self::Meta => f.write_str("the description"),
             Self::Entry(n) => write!(f, "entry {n}"),
             Self::Input(n) => write!(f, "input {n}"),
+            Self::Round(n) => write!(f, "what was said of turn {n}"),
             Self::Checkpoint => f.write_str("the checkpoint"),
             Self::Journal(n) => write!(f, "journal record {n}"),
             Self::Event(n) => write!(f, "event {n}"),

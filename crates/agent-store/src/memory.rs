@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Entry, Event, EventBody, Input, InputId, JournalRecord,
-    Revision, SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary, StepNo, StoredInput,
-    TerminalReason, TurnId, Usage,
+    Revision, RoundSummary, SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary, StepNo,
+    StoredInput, TerminalReason, TurnId, Usage,
 };
 use async_trait::async_trait;
 
@@ -46,6 +46,7 @@ struct Session {
     terminal: Option<TerminalReason>,
     blobs: BTreeSet<BlobHash>,
     inbox: Inbox,
+    rounds: BTreeMap<u64, RoundSummary>,
 }
 
 /// What was said to a session.
@@ -159,6 +160,15 @@ impl Store for MemoryStore {
         Ok(self.lock().existing(session)?.inbox.open.clone())
     }
 
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.lock().existing_mut(session)?.rounds.insert(round.turn, round.clone());
+        Ok(())
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        Ok(self.lock().existing(session)?.rounds.values().cloned().collect())
+    }
+
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
         let shared = self.lock();
         let numbered = (1..).zip(&shared.existing(session)?.events);
@@ -241,6 +251,7 @@ impl Session {
             terminal: None,
             blobs: BTreeSet::new(),
             inbox: Inbox::default(),
+            rounds: BTreeMap::new(),
         }
     }
 

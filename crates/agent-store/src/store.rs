@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, SessionId,
-    SessionMeta, SessionRecord, SessionState, SessionSummary, StoredInput, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary, StoredInput, Usage,
 };
 use async_trait::async_trait;
 
@@ -78,6 +78,13 @@ pub trait Store: Debug + Send + Sync {
     /// What was said to a session and no commit has used, in order.
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError>;
 
+    /// Keeps what was said of a turn, in place of what was said of it before; needs no lease, because it changes nothing that
+    /// a worker holds.
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError>;
+
+    /// What was said of the turns of a session, in their order.
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError>;
+
     /// The durable events numbered higher than `after_seq`, in order; 0 gives all of them.
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError>;
 
@@ -140,6 +147,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
         (**self).inputs(session).await
+    }
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        (**self).put_round(session, round).await
+    }
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        (**self).rounds(session).await
     }
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
         (**self).events(session, after_seq).await

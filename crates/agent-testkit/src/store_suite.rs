@@ -14,6 +14,7 @@
 mod commits;
 mod inbox;
 mod leases;
+mod machine;
 mod parts;
 mod sessions;
 
@@ -33,12 +34,13 @@ pub use commits::{
 };
 pub use inbox::{
     a_second_reply_is_refused, an_input_is_used_once, an_input_waits_for_the_commit_that_uses_it,
-    only_an_open_turn_is_spoken_to,
+    only_an_open_turn_is_spoken_to, what_was_said_of_turns_is_kept,
 };
 pub use leases::{
     a_dropped_lease_is_free, a_lost_lease_cannot_write, a_session_has_one_worker,
     of_many_workers_one_gets_the_session, sessions_do_not_wait_for_each_other,
 };
+pub use machine::{any_schedule_ends_as_the_model_says, play};
 use parts::{EMPTY, event, id, meta, none, user};
 pub use sessions::{
     a_deleted_session_leaves_nothing, a_session_is_created_once, a_session_that_does_not_exist_is_said,
@@ -75,6 +77,8 @@ macro_rules! store_suite {
             an_input_is_used_once,
             a_second_reply_is_refused,
             only_an_open_turn_is_spoken_to,
+            what_was_said_of_turns_is_kept,
+            any_schedule_ends_as_the_model_says,
         }
     };
     (@each $subject:expr => $($case:ident),+ $(,)?) => {

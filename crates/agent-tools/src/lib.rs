@@ -27,6 +27,7 @@ mod client;
 mod config;
 mod cx;
 mod error;
+mod final_output;
 #[cfg(feature = "macros")]
 mod function;
 mod hook;
@@ -44,6 +45,7 @@ pub use client::ClientTool;
 pub use config::{Call, IntoEnd, Json, ToolConfig};
 pub use cx::{Blobs, NoBlobs, SlotsHandle, ToolCx};
 pub use error::ToolError;
+pub use final_output::{FINAL_OUTPUT_TOOL, FinalOutput, final_output};
 pub use hook::{
     After, AnswerFault, Before, HookCx, HookDecision, HookError, HookEvent, HookMessage, HookSpec, ToolHook,
     before_tool, read_answer,

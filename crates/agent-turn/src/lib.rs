@@ -25,15 +25,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod guidance;
+mod ledger;
 mod machine;
+mod mode;
 mod report;
 mod stop;
 mod want;
 
-pub use machine::{FORMAT, MOST_DENIED, Misuse, RestoreError, Turn};
+pub use guidance::Guidance;
+pub use ledger::Seen;
+pub use machine::{FORMAT, MOST_ASKED_FOR_OUTPUT, MOST_DENIED, Misuse, NO_FINAL_OUTPUT, RestoreError, Turn};
+pub use mode::{ContinueHook, ContinueWhen, Mode, Rules, Task, continue_when};
 pub use report::Report;
 pub use stop::{
-    DEFAULT_STEPS, Or, StepCount, Stop, StopCondition, StopConditionExt, StopCx, ToolCalled, step_count,
-    tool_called,
+    And, ConsecutiveFailures, CostBudget, DEFAULT_FAILURES, DEFAULT_STEPS, NoProgress, Not, Or, StepCount,
+    Stop, StopCondition, StopConditionExt, StopCx, StopWhen, Streak, Todos, TodosDone, TokenBudget,
+    ToolCalled, WallClock, consecutive_failures, cost_budget, no_progress, step_count, stop_when, todos_done,
+    token_budget, tool_called, wall_clock,
 };
 pub use want::Want;

@@ -1,18 +1,23 @@
 //! The machine: states, transitions and the one place where the terminal reason is derived.
 
 use agent_core::{
-    COMPLETE_TOOL, FinishKind, ModelErrorKind, ParkKind, PendingStep, RawJson, StepNo, StepRecord,
-    TerminalReason, ToolCall, ToolOutput, ToolResult, TurnId, Usage,
+    FinishKind, ModelErrorKind, ParkKind, PendingStep, RawJson, StepNo, StepRecord, TerminalReason, ToolCall,
+    ToolOutput, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Report, Stop, StopCondition, StopCx, Want};
+use crate::ledger::Ledger;
+use crate::{Guidance, Mode, Report, Rules, Seen, Stop, StopCx, Task, Want};
 
 /// The form in which turns are saved. A newer one is refused (requirement D5).
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Refused calls that a turn may have; with so many it ends, because the model does not find another way (requirement
 /// T2).
 pub const MOST_DENIED: u32 = 10;
+/// How often a model that ends with words is asked for the final output of its task (requirement L3).
+pub const MOST_ASKED_FOR_OUTPUT: u32 = 2;
+/// The name under which a task ends whose final output never came: `stopped(no_final_output)`.
+pub const NO_FINAL_OUTPUT: &str = "no_final_output";
 
 /// One turn: plain data that can be saved between any two reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +32,15 @@ pub struct Turn {
     /// Calls that were refused.
     #[serde(default)]
     denied: u32,
+    /// What conditions look at beside the last step.
+    #[serde(default)]
+    ledger: Ledger,
+    /// What the model must be told before the step at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guidance: Option<Guidance>,
+    /// The condition that ended the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopped_by: Option<String>,
     state: State,
 }
 
@@ -76,6 +90,9 @@ impl Turn {
             step: StepNo::FIRST,
             usage: Usage::default(),
             denied: 0,
+            ledger: Ledger::default(),
+            guidance: None,
+            stopped_by: None,
             state: State::Prepare,
         }
     }
@@ -108,6 +125,22 @@ impl Turn {
         }
     }
 
+    /// What the model must be told before the step at work, beside its request: as a note behind the conversation, so that
+    /// what is cached stays.
+    pub fn guidance(&self) -> Option<&Guidance> {
+        self.guidance.as_ref()
+    }
+
+    /// The name of the stop condition that ended the turn; `None` when none did.
+    pub fn stopped_by(&self) -> Option<&str> {
+        self.stopped_by.as_deref()
+    }
+
+    /// Takes what the driver saw since it last said so. To be said before a report that may complete a step.
+    pub fn see(&mut self, seen: &Seen) {
+        self.ledger.see(seen);
+    }
+
     /// What to do next. Asking changes nothing.
     pub fn poll(&self) -> Want<'_> {
         match &self.state {
@@ -121,9 +154,17 @@ impl Turn {
 
     /// Takes what came of the last want. A completed step comes back, to be committed before the next want is
     /// done. A report that does not fit changes nothing.
-    pub fn handle(&mut self, stop: &dyn StopCondition, report: Report) -> Result<Option<StepRecord>, Misuse> {
+    pub fn handle<'r>(
+        &mut self,
+        rules: impl Into<Rules<'r>>,
+        report: Report,
+    ) -> Result<Option<StepRecord>, Misuse> {
+        self.take(rules.into(), report)
+    }
+
+    fn take(&mut self, rules: Rules<'_>, report: Report) -> Result<Option<StepRecord>, Misuse> {
         let state = std::mem::replace(&mut self.state, State::Ended(TerminalReason::Aborted));
-        match self.next(stop, state, report) {
+        match self.next(rules, state, report) {
             Ok((state, step)) => {
                 self.state = state;
                 Ok(step)
@@ -150,11 +191,12 @@ impl Turn {
         if format > FORMAT {
             return Err(RestoreError::Newer { found: format });
         }
-        Ok(saved.to()?)
+        // What an earlier format did not have is at its beginning.
+        Ok(Self { format: FORMAT, ..saved.to()? })
     }
 
     /// The table of the machine: every state with every report.
-    fn next(&mut self, stop: &dyn StopCondition, state: State, report: Report) -> Next {
+    fn next(&mut self, rules: Rules<'_>, state: State, report: Report) -> Next {
         match state {
             State::Prepare => match report {
                 Report::Prepared => Ok((State::Model, None)),
@@ -166,7 +208,7 @@ impl Turn {
                 }
             },
             State::Model => match report {
-                Report::Response(pending) => Ok(self.answered(stop, pending)),
+                Report::Response(pending) => Ok(self.answered(rules, pending)),
                 Report::Failed(error) => Ok((State::Ended(failed(error.kind)), None)),
                 Report::Aborted(half) => Ok(self.aborted(half)),
                 other @ (Report::Prepared
@@ -176,7 +218,7 @@ impl Turn {
                 | Report::Resume) => misuse(State::Model, &other),
             },
             State::Tools(pending) => match report {
-                Report::Result(result) => self.resolve(stop, pending, result, State::Tools),
+                Report::Result(result) => self.resolve(rules, pending, result, State::Tools),
                 Report::Park(kind) => Ok((State::Parked(kind, pending), None)),
                 Report::Aborted(_) => Ok(self.aborted(Some(pending))),
                 other @ (Report::Prepared
@@ -187,7 +229,7 @@ impl Turn {
             },
             State::Parked(kind, pending) => match report {
                 Report::Result(result) => {
-                    self.resolve(stop, pending, result, |pending| State::Parked(kind, pending))
+                    self.resolve(rules, pending, result, |pending| State::Parked(kind, pending))
                 }
                 Report::Resume => Ok((State::Tools(pending), None)),
                 Report::Aborted(_) => Ok(self.aborted(Some(pending))),
@@ -212,25 +254,25 @@ impl Turn {
         Ok((State::Ended(reason), Some(step)))
     }
 
-    fn answered(&mut self, stop: &dyn StopCondition, pending: PendingStep) -> (State, Option<StepRecord>) {
+    fn answered(&mut self, rules: Rules<'_>, pending: PendingStep) -> (State, Option<StepRecord>) {
         let finish = pending.response().finish.kind;
         if matches!(finish, FinishKind::Refusal | FinishKind::ContentFilter) {
             let step = self.record(pending.finish_with(not_run_because_refused));
             return (State::Ended(TerminalReason::Refused), Some(step));
         }
-        self.settle(stop, pending, State::Tools)
+        self.settle(rules, pending, State::Tools)
     }
 
     /// Takes the result of one call; `waiting` is the state while others are left.
     fn resolve(
         &mut self,
-        stop: &dyn StopCondition,
+        rules: Rules<'_>,
         mut pending: PendingStep,
         result: ToolResult,
         waiting: impl Fn(PendingStep) -> State,
     ) -> Next {
         match pending.answer(result) {
-            Ok(()) => Ok(self.settle(stop, pending, waiting)),
+            Ok(()) => Ok(self.settle(rules, pending, waiting)),
             Err(error) => {
                 let state = waiting(pending);
                 let misuse = Misuse { wants: state.wants(), told: "Result", because: format!(" ({error})") };
@@ -242,7 +284,7 @@ impl Turn {
     /// Completes the step when every call is answered, and decides what follows.
     fn settle(
         &mut self,
-        stop: &dyn StopCondition,
+        rules: Rules<'_>,
         pending: PendingStep,
         waiting: impl Fn(PendingStep) -> State,
     ) -> (State, Option<StepRecord>) {
@@ -250,7 +292,7 @@ impl Turn {
             Err(pending) => (waiting(*pending), None),
             Ok(step) => {
                 let step = self.record(step);
-                (self.after(stop, &step), Some(step))
+                (self.after(rules, &step), Some(step))
             }
         }
     }
@@ -265,26 +307,112 @@ impl Turn {
     fn record(&mut self, step: StepRecord) -> StepRecord {
         self.steps += 1;
         self.usage += step.usage();
+        self.ledger.record(&step);
         let denied = step.results().iter().filter(|result| matches!(result.output, ToolOutput::Denied(_)));
         self.denied = self.denied.saturating_add(u32::try_from(denied.count()).unwrap_or(u32::MAX));
         step
     }
 
     /// Continue or end (requirement L3): calls with results and paused answers go on, unless a condition fires.
-    fn after(&mut self, stop: &dyn StopCondition, step: &StepRecord) -> State {
+    fn after(&mut self, rules: Rules<'_>, step: &StepRecord) -> State {
+        let warned = self.guidance.take();
+        if rules.mode.is_delivered(step) {
+            return State::Ended(TerminalReason::Completed);
+        }
+        let usage = self.ledger.usage(&self.usage);
+        let cx = StopCx {
+            cost_usd: self.ledger.cost_usd(),
+            elapsed: self.ledger.elapsed(),
+            todos: self.ledger.todos,
+            streak: self.ledger.streak,
+            ..StopCx::new(self.steps, step, &usage)
+        };
         let kind = step.finish().kind;
-        let goes_on = !step.results().is_empty() || kind == FinishKind::Pause;
-        let fired = stop.check(&StopCx { steps: self.steps, last: step, usage: &self.usage });
-        match fired {
-            // A turn that is over anyway is not "stopped by a limit".
-            Some(stop) if goes_on => State::Ended(stopped(stop)),
-            None if goes_on && self.denied >= MOST_DENIED => State::Ended(TerminalReason::PermissionDenied),
-            _ if goes_on => {
+        let fired = rules.stop.check(&cx);
+        let follows = match warned {
+            Some(Guidance::LastCall { stop, reason }) => Err(match fired.filter(Stop::completes) {
+                Some(stop) => End::by(stop),
+                None => End { reason, by: Some(stop) },
+            }),
+            Some(Guidance::Advice(_) | Guidance::Nudge(_) | Guidance::Deliver(_)) | None => {
+                let goes_on = !step.results().is_empty() || kind == FinishKind::Pause;
+                let guidance = if goes_on {
+                    self.worked(rules, &cx, fired)
+                } else {
+                    self.said(rules.mode, step)
+                        .and_then(|nudge| fired.map_or(Ok(Some(nudge)), |stop| Err(End::by(stop))))
+                };
+                guidance.map(|guidance| rules.stop.ahead(&cx).map(last_call).or(guidance))
+            }
+        };
+        match follows {
+            Ok(guidance) => {
+                self.guidance = guidance;
                 self.step = self.step.next();
                 State::Prepare
             }
-            _ => State::Ended(finished(kind)),
+            Err(End { reason, by }) => {
+                self.stopped_by = by;
+                State::Ended(reason)
+            }
         }
+    }
+
+    /// What follows a step that called tools, or that the provider paused.
+    fn worked(&self, rules: Rules<'_>, cx: &StopCx<'_>, fired: Option<Stop>) -> Follows {
+        match fired {
+            // It was known only when it was spent, so the warning comes behind it.
+            Some(stop) if stop.is_spent() => Ok(Some(last_call(stop))),
+            Some(stop) => Err(End::by(stop)),
+            None if self.denied >= MOST_DENIED => Err(TerminalReason::PermissionDenied.into()),
+            None => Ok(rules.stop.advise(cx).map(Guidance::Advice)),
+        }
+    }
+
+    /// What follows a step of words alone: in a conversation it ends the turn, a task may go on (requirement L3).
+    fn said(&mut self, mode: &Mode, step: &StepRecord) -> Result<Guidance, End> {
+        let reason = finished(step.finish().kind);
+        let Mode::Task(task) = mode else { return Err(reason.into()) };
+        if reason != TerminalReason::Done {
+            return Err(reason.into());
+        }
+        let Task { continue_hook, most_nudges, output_tool } = task;
+        let ledger = &mut self.ledger;
+        let hook = continue_hook.as_ref().filter(|_| ledger.nudges < *most_nudges);
+        if let Some(words) = hook.and_then(|hook| hook.nudge(step)) {
+            ledger.nudges += 1;
+            return Ok(Guidance::Nudge(words));
+        }
+        match output_tool {
+            Some(tool) if ledger.asked_for_output < MOST_ASKED_FOR_OUTPUT => {
+                ledger.asked_for_output += 1;
+                Ok(Guidance::Deliver(tool.clone()))
+            }
+            Some(_) => Err(TerminalReason::Stopped(NO_FINAL_OUTPUT.to_owned()).into()),
+            None if ledger.todos.open > 0 => Err(TerminalReason::TodosIncomplete.into()),
+            None => Err(reason.into()),
+        }
+    }
+}
+
+/// What the model is told before the step that follows, or why none does.
+type Follows = Result<Option<Guidance>, End>;
+
+/// Why a turn ends after a step, and the condition that said so.
+struct End {
+    reason: TerminalReason,
+    by: Option<String>,
+}
+
+impl End {
+    fn by(stop: Stop) -> Self {
+        Self { by: Some(stop.to_string()), reason: stopped(stop) }
+    }
+}
+
+impl From<TerminalReason> for End {
+    fn from(reason: TerminalReason) -> Self {
+        Self { reason, by: None }
     }
 }
 
@@ -309,12 +437,23 @@ fn misuse(state: State, report: &Report) -> Next {
     Err((Box::new(state), misuse))
 }
 
+fn last_call(stop: Stop) -> Guidance {
+    Guidance::LastCall { stop: stop.to_string(), reason: stopped(stop) }
+}
+
 fn stopped(stop: Stop) -> TerminalReason {
+    if stop.completes() {
+        return TerminalReason::Completed;
+    }
     match stop {
         Stop::Steps(_) => TerminalReason::MaxSteps,
-        Stop::Tool(tool) if tool == COMPLETE_TOOL => TerminalReason::Completed,
-        Stop::Tool(tool) => TerminalReason::Stopped(format!("tool_called({tool})")),
-        Stop::Custom(name) => TerminalReason::Stopped(name),
+        Stop::Budget(_) => TerminalReason::BudgetExhausted,
+        Stop::Failures(_) => TerminalReason::CircuitOpen,
+        Stop::NoProgress => TerminalReason::NoProgress,
+        stop @ Stop::Both(..) if stop.is_spent() => TerminalReason::BudgetExhausted,
+        stop @ (Stop::Tool(_) | Stop::Todos | Stop::Custom(_) | Stop::Both(..)) => {
+            TerminalReason::Stopped(stop.to_string())
+        }
     }
 }
 
@@ -356,5 +495,7 @@ fn not_run_because_refused(_: &ToolCall) -> ToolOutput {
     ToolOutput::error("Not run: the answer that asked for this call was refused by the provider.")
 }
 
+#[cfg(test)]
+mod stop_tests;
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,23 @@
 //! Puts the parts of an agent together.
 
+mod prepare;
+mod prompt;
 mod subagents;
+mod task;
+mod tools;
+mod turn;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_cache::Lifetimes;
-use agent_core::{LanguageModel, RequestSettings, SessionId, TokenCounter};
+use agent_core::{CardError, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
-    AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Harness, HarnessConfig, PostCompact,
-    PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
+    AfterTurn, AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Drained, Harness, HarnessConfig,
+    PostCompact, PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
 };
 use agent_prepare::Pipeline;
-use agent_prompt::{Enters, Fragment, FragmentError, InSystem, Layer, Prompt, Static};
+use agent_prompt::{FragmentError, Prompt};
 use agent_store::{MemoryStore, Store};
 use agent_tools::{Classifier, Permissions, ToolHook, ToolSet};
 use agent_turn::StopCondition;
@@ -54,12 +60,15 @@ pub struct NeedsModel;
 pub struct WithModel(Arc<dyn LanguageModel>);
 
 /// An agent that cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A block of the system prompt cannot be sent.
     #[error(transparent)]
     Prompt(#[from] FragmentError),
+    /// The type of the final output is no input of a tool.
+    #[error("the final output cannot be called for: {0}")]
+    Output(#[from] CardError),
 }
 
 /// The system prompt so far.
@@ -82,6 +91,9 @@ struct Parts {
     asker: Option<Arc<dyn Asker>>,
     tool_hooks: Vec<Arc<dyn ToolHook>>,
     rule_sink: Option<Arc<dyn RuleSink>>,
+    after_turn: Vec<Arc<dyn AfterTurn>>,
+    while_waiting: Option<Heard>,
+    request_lifetime: Option<Duration>,
     retry: Option<RetryPolicy>,
     clock: Option<Arc<dyn Clock>>,
     sources: Vec<Arc<dyn PromptSource>>,
@@ -95,6 +107,7 @@ struct Parts {
     counter: Option<Arc<dyn TokenCounter>>,
     after_compaction: Vec<Arc<dyn PostCompact>>,
     children: Option<Children>,
+    task: task::TaskParts,
     #[cfg(feature = "builtins")]
     searches_web: bool,
 }
@@ -149,6 +162,11 @@ impl Agent {
         agent_harness::examine(self.0.config()).await
     }
 
+    /// Waits for the work behind turns, for so long at most; call it before the program ends.
+    pub async fn drain(&self, patience: Duration) -> Drained {
+        self.0.drain(patience).await
+    }
+
     /// The driver underneath.
     pub fn harness(&self) -> &Harness {
         &self.0
@@ -169,381 +187,6 @@ impl<M> AgentBuilder<M> {
         self.store = Some(Arc::new(store));
         self
     }
-
-    /// Appends a block to the system prompt that is the same in every session: a literal, or a text that is declared to
-    /// be with [`agent_prompt::Value::declared`]. What is fixed when a session begins is a [`Self::fragment`].
-    ///
-    /// A date, a git state or a user's name does not compile here, because each change of it would make the provider
-    /// read the whole prompt anew:
-    ///
-    /// ```compile_fail
-    /// let agent = agent::Agent::builder().system(format!("The user is {}.", "Ada"));
-    /// ```
-    pub fn system(mut self, text: impl Enters<Static>) -> Self {
-        self.system.blocks += 1;
-        let number = self.system.blocks;
-        let key = if number == 1 { "system".to_owned() } else { format!("system {number}") };
-        match Fragment::<Static>::new(Layer::Session, &key, text) {
-            Ok(fragment) => {
-                self.system.prompt.add(fragment.with_rank(number));
-            }
-            Err(error) => {
-                self.system.refused.get_or_insert(error);
-            }
-        }
-        self
-    }
-
-    /// Adds a fragment to the system prompt, with its key, layer, source and stability.
-    ///
-    /// ```
-    /// use agent::prompt::{Fragment, Layer, Session, Source, Value};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// let policy = Fragment::<Session>::new(Layer::Managed, "policy", Value::session("Never push to main."))?;
-    /// let agent = agent::Agent::builder()
-    ///     .system("You fix bugs.")
-    ///     .fragment(policy.with_source(Source::Config("policy.toml".into())))
-    ///     .model(model)
-    ///     .build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fragment<S: InSystem>(mut self, fragment: Fragment<S>) -> Self {
-        self.system.prompt.add(fragment);
-        self
-    }
-
-    /// What else enters the prompt of a session that begins, for example rule files.
-    pub fn source(mut self, source: impl PromptSource + 'static) -> Self {
-        self.parts.sources.push(Arc::new(source));
-        self
-    }
-
-    /// Tells the model the day: in the user's first message, and with a note when it changed. Not told when not asked.
-    pub fn tell_date(mut self) -> Self {
-        self.parts.tells_date = true;
-        self
-    }
-
-    /// How long what is marked lives in the provider's cache; five minutes when not given.
-    pub fn lifetimes(mut self, lifetimes: Lifetimes) -> Self {
-        self.parts.lifetimes = Some(lifetimes);
-        self
-    }
-
-    /// The tools; none when not given.
-    pub fn tools(mut self, tools: ToolSet) -> Self {
-        self.parts.tools = Some(tools);
-        self
-    }
-
-    /// Lets the model's provider search the web, where it offers that: its own search stands behind the other tools, unless
-    /// one of them is called `web_search` already (feature `builtins`).
-    ///
-    /// Where the provider has no search there is none, and nothing else is another one: whether it is there can be seen in the
-    /// agent's tools.
-    ///
-    /// ```
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    /// let agent = agent::Agent::builder().model(model).web_search().build()?;
-    /// let tools = &agent.harness().config().tools;
-    /// assert!(tools.get("web_search").is_none(), "a scripted model has no provider that searches");
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    #[cfg(feature = "builtins")]
-    pub fn web_search(mut self) -> Self {
-        self.parts.searches_web = true;
-        self
-    }
-
-    /// Output limit, sampling, thinking.
-    pub fn settings(mut self, settings: RequestSettings) -> Self {
-        self.parts.settings = Some(settings);
-        self
-    }
-
-    /// When a turn ends although the model would go on; 40 steps or the tool `complete` when not given.
-    ///
-    /// It replaces both. To keep them beside your own: `step_count(DEFAULT_STEPS).or(tool_called(COMPLETE_TOOL)).or(mine)`.
-    pub fn stop(mut self, stop: impl StopCondition + 'static) -> Self {
-        self.parts.stop = Some(Arc::new(stop));
-        self
-    }
-
-    /// What each step is made of, and compaction; the standard cascade and no stage when not given.
-    ///
-    /// ```
-    /// use agent::Agent;
-    /// use agent::prepare::{Cascade, Overrides, Pipeline, Stage, StageCx, Verdict};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// #[derive(Debug)]
-    /// struct Brief;
-    ///
-    /// impl Stage for Brief {
-    ///     fn name(&self) -> &'static str {
-    ///         "brief"
-    ///     }
-    ///
-    ///     fn run(&self, _cx: &StageCx<'_>) -> Verdict {
-    ///         Verdict::Pass(Overrides::default().remind("Be brief."))
-    ///     }
-    /// }
-    ///
-    /// let pipeline = Pipeline::new(Cascade::standard().threshold_percent(80)).then(Brief);
-    /// let agent = Agent::builder().model(model).prepare(pipeline).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn prepare(mut self, pipeline: Pipeline) -> Self {
-        self.parts.pipeline = Some(pipeline);
-        self
-    }
-
-    /// What puts each turn together, once: another model, other tools, another end, prompt or pipeline.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use agent::{Agent, CallChanges, CallCx, PrepareCall, SessionId, SourceError};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    ///
-    /// /// Long conversations go to another model.
-    /// #[derive(Debug)]
-    /// struct Larger(ScriptedModel);
-    ///
-    /// #[async_trait::async_trait]
-    /// impl PrepareCall for Larger {
-    ///     async fn prepare_call(&self, cx: &CallCx<'_>) -> Result<CallChanges, SourceError> {
-    ///         if cx.history.entries().len() < 2 {
-    ///             return Ok(CallChanges::default());
-    ///         }
-    ///         Ok(CallChanges { model: Some(Arc::new(self.0.clone())), ..CallChanges::default() })
-    ///     }
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let (small, large) = (ScriptedModel::new(vec![Reply::text("S")]), ScriptedModel::new(vec![Reply::text("L")]));
-    /// let session = Agent::builder().model(small).prepare_call(Larger(large)).build()?.session(SessionId::new("s")?);
-    /// assert_eq!(session.send("Hi").await?.finish().await?.text, "S");
-    /// assert_eq!(session.send("And now?").await?.finish().await?.text, "L");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn prepare_call(mut self, hook: impl PrepareCall + 'static) -> Self {
-        self.parts.prepare_call = Some(Arc::new(hook));
-        self
-    }
-
-    /// What is looked up before the stages of each step, in order; a [`agent_prepare::Context`] gives its own values.
-    ///
-    /// ```
-    /// use agent::Agent;
-    /// use agent::prepare::{Context, Overrides, Pipeline, Stage, StageCx, Verdict};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// #[derive(Debug)]
-    /// struct Tenant(&'static str);
-    ///
-    /// #[derive(Debug)]
-    /// struct NameTenant;
-    ///
-    /// impl Stage for NameTenant {
-    ///     fn name(&self) -> &'static str {
-    ///         "tenant"
-    ///     }
-    ///
-    ///     fn run(&self, cx: &StageCx<'_>) -> Verdict {
-    ///         let tenant = cx.context.get::<Tenant>().map_or("unknown", |tenant| tenant.0);
-    ///         Verdict::Pass(Overrides::default().remind(format!("The tenant is {tenant}.")))
-    ///     }
-    /// }
-    ///
-    /// let agent = Agent::builder()
-    ///     .model(model)
-    ///     .context_source(Context::default().with(Tenant("harbour")))
-    ///     .prepare(Pipeline::standard().then(NameTenant))
-    ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn context_source(mut self, source: impl ContextSource + 'static) -> Self {
-        self.parts.contexts.push(Arc::new(source));
-        self
-    }
-
-    /// The model that stages and tiers ask for words apart from the conversation, for example a cheaper one for
-    /// summaries; the agent's own when not given.
-    ///
-    /// ```
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    /// # let cheap = ScriptedModel::new(vec![Reply::text("They greeted each other.")]);
-    /// let agent = agent::Agent::builder().model(model).summary_model(cheap).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn summary_model(mut self, model: impl LanguageModel + 'static) -> Self {
-        self.parts.summary_model = Some(Arc::new(model));
-        self
-    }
-
-    /// For how long and how often that model is asked; [`AskPolicy::default`] when not given.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use agent::{Agent, AskPolicy};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// let patient = AskPolicy { deadline: Duration::from_secs(180), ..AskPolicy::default() };
-    /// let agent = Agent::builder().model(model).ask_policy(patient).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn ask_policy(mut self, policy: AskPolicy) -> Self {
-        self.parts.ask = Some(policy);
-        self
-    }
-
-    /// What counts tokens where the provider has not counted them; four bytes are one when not given.
-    ///
-    /// ```
-    /// use agent::Agent;
-    /// use agent::prepare::BytesPerToken;
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// let agent = Agent::builder().model(model).token_counter(BytesPerToken(3)).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
-        self.parts.counter = Some(Arc::new(counter));
-        self
-    }
-
-    /// Who is told of each compaction, once it is stored.
-    ///
-    /// ```
-    /// use agent::{Agent, PostCompact, PostCompactCx, SourceError};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// #[derive(Debug)]
-    /// struct Log;
-    ///
-    /// #[async_trait::async_trait]
-    /// impl PostCompact for Log {
-    ///     async fn compacted(&self, cx: &PostCompactCx<'_>) -> Result<(), SourceError> {
-    ///         println!("{}: {} -> {} tokens", cx.tier, cx.before, cx.after);
-    ///         Ok(())
-    ///     }
-    /// }
-    ///
-    /// let agent = Agent::builder().model(model).after_compaction(Log).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn after_compaction(mut self, hook: impl PostCompact + 'static) -> Self {
-        self.parts.after_compaction.push(Arc::new(hook));
-        self
-    }
-
-    /// Which calls may run.
-    pub fn permissions(mut self, permissions: Permissions) -> Self {
-        self.parts.permissions = Some(permissions);
-        self
-    }
-
-    /// Who looks at calls before a person is asked: only where the mode or the tool itself would ask, never over a rule.
-    ///
-    /// ```
-    /// use agent::{Agent, Classified, Classifier, ClassifierError, Matter};
-    /// use agent::prepare::RawJson;
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// #[derive(Debug)]
-    /// struct Drafts;
-    ///
-    /// #[async_trait::async_trait]
-    /// impl Classifier for Drafts {
-    ///     fn name(&self) -> &str { "drafts" }
-    ///
-    ///     async fn classify(&self, matter: &Matter<'_>, input: &RawJson) -> Result<Classified, ClassifierError> {
-    ///         let is_draft = matter.tool == "write_file" && input.get().contains("drafts/");
-    ///         Ok(if is_draft { Classified::Allow } else { Classified::Ask })
-    ///     }
-    /// }
-    ///
-    /// let agent = Agent::builder().model(model).classifier(Drafts).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
-        self.parts.classifier = Some(Arc::new(classifier));
-        self
-    }
-
-    /// Who is asked when a call needs permission; nobody when not given.
-    pub fn asker(mut self, asker: impl Asker + 'static) -> Self {
-        self.parts.asker = Some(Arc::new(asker));
-        self
-    }
-
-    /// Appends a hook to those that stand before and behind every tool call, in the order in which they are given.
-    ///
-    /// ```
-    /// use agent::{Agent, Before, Pattern, before_tool};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// let no_deploys = before_tool("no-deploys", Pattern::tool("bash"), |_, input| {
-    ///     if input.get().contains("deploy") {
-    ///         return Before::block("Nothing is deployed on Fridays. Tell the user.");
-    ///     }
-    ///     Before::default()
-    /// });
-    /// let agent = Agent::builder().model(model).tool_hook(no_deploys).build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn tool_hook(mut self, hook: impl ToolHook + 'static) -> Self {
-        self.parts.tool_hooks.push(Arc::new(hook));
-        self
-    }
-
-    /// Where rules go that a person wants to be remembered beyond a session; without it they hold for the session.
-    pub fn rule_sink(mut self, sink: impl RuleSink + 'static) -> Self {
-        self.parts.rule_sink = Some(Arc::new(sink));
-        self
-    }
-
-    /// When a failed model call is tried again; [`RetryPolicy::default`] when not given.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use agent::{Agent, RetryPolicy};
-    /// # use agent_testkit::{Reply, ScriptedModel};
-    /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
-    ///
-    /// let agent = Agent::builder()
-    ///     .model(model)
-    ///     .retry(RetryPolicy {
-    ///         max_attempts: 8,
-    ///         max_retry_after: Duration::from_secs(600),
-    ///         ..RetryPolicy::default()
-    ///     })
-    ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.parts.retry = Some(retry);
-        self
-    }
-
-    /// The clock; the machine's when not given.
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.parts.clock = Some(Arc::new(clock));
-        self
-    }
 }
 
 impl AgentBuilder<WithModel> {
@@ -556,11 +199,13 @@ impl AgentBuilder<WithModel> {
             return Err(refused.into());
         }
         let tools = parts.tools(&*model);
+        let tools = parts.task.with_output(tools)?;
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {
             prompt,
             sources: parts.sources,
             tells_date: parts.tells_date,
+            mode: parts.task.mode(),
             lifetimes: parts.lifetimes.unwrap_or(defaults.lifetimes),
             pipeline: parts.pipeline.unwrap_or_default(),
             contexts: parts.contexts,
@@ -577,6 +222,9 @@ impl AgentBuilder<WithModel> {
             tool_hooks: parts.tool_hooks,
             children: parts.children,
             rule_sink: parts.rule_sink,
+            after_turn: parts.after_turn,
+            while_waiting: parts.while_waiting.unwrap_or_default(),
+            request_lifetime: parts.request_lifetime,
             retry: parts.retry.unwrap_or_default(),
             clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),
             ..defaults

@@ -68,18 +68,19 @@ pub use agent_tools::__macro;
 pub use agent_cache::Lifetimes;
 pub use agent_core::{
     Action, ActionCall, ActionOutcome, Approval, Authorization, COMPLETE_TOOL, CallId, Cancel, CardError,
-    Choice, Closed, Diagnostic, EntryId, Event, EventBody, Finish, FinishKind, History, IdError,
+    Choice, Closed, Diagnostic, EntryId, Event, EventBody, Finish, FinishKind, Heard, History, IdError,
     InputRequest, LanguageModel, ModelError, ModelErrorKind, ModelProfile, ParkKind, Question, Reply,
     RequestId, RequestSettings, SessionId, SystemBlock, TerminalReason, Thinking, ToolOutput, Ttl, Usage,
     UserMessage, Wait, WrongReply,
 };
 pub use agent_harness::{
-    AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, CallChanges, CallCx, CheckStatus, Checkup,
-    ChildKind, Children, Clock, CompactedTier, Compaction, ContextCx, ContextSource, Environment,
-    ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, Handed,
-    Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx,
-    PrepareCall, PromptSource, RandomJitter, RequestError, RetryPolicy, RuleSink, RuleSinkError, Run,
-    Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace,
+    AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, Background,
+    CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, Clock, CompactedTier, Compaction,
+    ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart,
+    ExplainedRequest, FailedTier, Finding, Handed, Harness, HarnessConfig, HarnessError, Jitter, MessageKind,
+    Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter, RequestError,
+    RetryPolicy, RoundSummaries, RuleSink, RuleSinkError, Run, Session, SourceError, StepReport, SystemClock,
+    TurnEnd, Workspace,
 };
 pub use agent_store::{MemoryStore, Store, StoreError};
 #[cfg(feature = "sqlite")]
@@ -91,7 +92,11 @@ pub use agent_tools::{
     Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet,
     ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
 };
-pub use agent_turn::{DEFAULT_STEPS, Stop, StopCondition, StopConditionExt, StopCx, step_count, tool_called};
+pub use agent_turn::{
+    ContinueHook, DEFAULT_FAILURES, DEFAULT_STEPS, Mode, Stop, StopCondition, StopConditionExt, StopCx,
+    Streak, Task, Todos, consecutive_failures, continue_when, cost_budget, no_progress, step_count,
+    stop_when, todos_done, token_budget, tool_called, wall_clock,
+};
 
 #[cfg(feature = "web")]
 pub use agent_builtins::{
@@ -159,6 +164,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/write-a-tool.md")]
 #[doc = include_str!("../../../docs/guides/sessions.md")]
+#[doc = include_str!("../../../docs/guides/stopping.md")]
 #[doc = include_str!("../../../docs/guides/skills.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]

@@ -10,7 +10,7 @@ use agent_core::ToolCard;
 use agent_tools::{Tool, Wrapped};
 
 /// Tools that are no part of the prompt: `tool_search` finds them, `call_tool` calls what it found, and then they stand
-/// themselves, sorted by name (requirement T8). Nothing for no tools.
+/// themselves, sorted by name (requirement T8). Nothing for no tools. Give all of them at once: a set has one search.
 ///
 /// The list of tools that a provider caches never changes, however many there are and whichever are found (requirement
 /// A4): where the model's provider loads tools later, they are sent with that mark, and a tool that was found is called by

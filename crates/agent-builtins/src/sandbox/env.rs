@@ -10,7 +10,7 @@ where
     let allowed = |(name, value): &(String, String)| {
         ALLOWED.contains(&name.as_str())
             || name.starts_with("LC_")
-            || name.starts_with(super::family::MARK)
+            || name.starts_with(super::mark::MARK)
             || (PROXIES.contains(&name.to_ascii_lowercase().as_str()) && !value.contains('@'))
     };
     vars.into_iter().filter(allowed).collect()

@@ -9,23 +9,15 @@ use rustix::process::{Pid, Signal};
 
 use super::SandboxError;
 use super::guardian::{Guardian, News};
-use super::processes::{Process, table};
-use super::unique::unique;
-
-/// How the variable begins that marks the processes of a command. A command inside a command adds its own mark and
-/// keeps the outer one, so the outer one still finds it.
-pub(super) const MARK: &str = "AGENT_CALL_";
-
-/// A mark that no other command of this machine bears.
-#[derive(Debug, Clone)]
-pub(super) struct Mark(String);
+use super::mark::Mark;
+use super::processes::{Process, started, table};
 
 /// The shell of a command and whatever it started.
 ///
-/// On Linux a process belongs to it that carries the mark in its environment or is in its session, and so does
-/// whatever such a one starts; who belonged to it once is remembered. So a child is found that made a session of its
-/// own, and one that cleared its environment too, unless its parent was gone before anybody looked. Elsewhere only the
-/// process group is known. Dropped while armed it kills them all (case T02); killed by its guardian when the agent
+/// On Linux a process belongs to it that bears its mark, in the environment or as a resource limit, or is in its
+/// session, and so does whatever such a one starts; who belonged to it once is remembered. So a child is found that
+/// made a session of its own, cleared its environment and lost its parent, all before anybody looked. Elsewhere only
+/// the process group is known. Dropped while armed it kills them all (case T02); killed by its guardian when the agent
 /// dies.
 #[derive(Debug)]
 pub(super) struct Family {
@@ -41,19 +33,10 @@ pub(super) struct Family {
 struct Kin {
     mark: Mark,
     leader: Option<Pid>,
+    /// The tick the leader began at: who began before is not asked for marks, which takes longer than all the rest.
+    since: u64,
     /// Those that were found and still run: number and beginning, which together mean one process only.
     known: Arc<Mutex<BTreeMap<i32, u64>>>,
-}
-
-impl Mark {
-    pub(super) fn new() -> Self {
-        Self(format!("{MARK}{}", unique()))
-    }
-
-    /// The variable's name; its value is `1`.
-    pub(super) fn variable(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Family {
@@ -62,7 +45,8 @@ impl Family {
         if let Some(leader) = leader {
             guardian.tell(News::Leader(leader.as_raw_nonzero().get()));
         }
-        let kin = Kin { mark, leader, known: Arc::default() };
+        let since = leader.and_then(started).unwrap_or(0);
+        let kin = Kin { mark, leader, since, known: Arc::default() };
         Self { kin, guardian, reaped: false, armed: true }
     }
 
@@ -72,8 +56,8 @@ impl Family {
         self.reaped = true;
     }
 
-    /// Looks for new members as long as it is waited for, often at first and then a few times a second: one that
-    /// leaves the session with a bare environment is known only by its parent, and only while that runs.
+    /// Looks for new members as long as it is waited for, often at first and ever less: one that took off all its marks,
+    /// which takes intent, is known only by its parent, and only while that runs.
     pub(super) async fn watch(&self) -> Infallible {
         let mut pause = SOON;
         loop {
@@ -116,9 +100,10 @@ impl Family {
     /// How many were found to signal.
     async fn signal(&self, signal: Signal) -> Result<usize, SandboxError> {
         // Before the first falls: whose parent is gone may not be found any more.
-        self.scan(Kin::look).await?;
+        let members = self.scan(Kin::members).await?;
         self.signal_group(signal);
-        self.scan(move |kin| kin.signal(signal)).await
+        members.iter().for_each(|member| member.signal(signal));
+        Ok(members.len())
     }
 
     /// Here and not on another thread: the number must still mean this group, which only holds until the shell is
@@ -146,43 +131,39 @@ impl Drop for Family {
         // Nobody can wait here, so this gives way between rounds instead of sleeping; and no other thread is sure to
         // come to it before the runtime ends.
         for _ in 0..if self.armed { ROUNDS } else { 0 } {
-            self.kin.look();
+            let members = self.kin.members();
             self.signal_group(Signal::KILL);
-            if self.kin.signal(Signal::KILL) == 0 {
+            if members.is_empty() {
                 return;
             }
+            members.iter().for_each(|member| member.signal(Signal::KILL));
             std::thread::yield_now();
         }
     }
 }
 
 impl Kin {
-    /// How many were found to signal.
-    fn signal(&self, signal: Signal) -> usize {
-        let members = self.members();
-        members.iter().for_each(|member| member.signal(signal));
-        members.len()
-    }
-
     /// All of them, by every sign there is.
     fn members(&self) -> Vec<Process> {
-        let all = table();
-        let wanted = format!("{}=1", self.mark.0);
-        let ours = self.ours(&all, |process| process.bears(wanted.as_bytes()));
-        all.into_iter().filter(|process| ours.contains(&process.number)).collect()
+        self.find(|process| process.start >= self.since && self.mark.is_on(process)).0
     }
 
-    /// The new ones that are found without asking every process for its environment, remembered from now on.
+    /// The new ones that are found without asking processes for their marks.
     fn look(&self) -> Vec<(i32, u64)> {
-        let all = table();
-        let ours = self.ours(&all, |_| false);
-        let living = all.iter().filter(|process| ours.contains(&process.number));
-        let now: BTreeMap<i32, u64> = living.map(|process| (process.number, process.start)).collect();
+        self.find(|_| false).1
+    }
+
+    /// Those that are known or have a sign, remembered from now on; and the new ones among them.
+    fn find(&self, sign: impl Fn(&Process) -> bool) -> (Vec<Process>, Vec<(i32, u64)>) {
+        let mut all = table();
+        let ours = self.ours(&all, sign);
+        all.retain(|process| ours.contains(&process.number));
+        let now: BTreeMap<i32, u64> = all.iter().map(|process| (process.number, process.start)).collect();
         let mut known = self.known();
         let new = now.iter().filter(|(number, start)| known.get(number) != Some(start));
         let new = new.map(|(number, start)| (*number, *start)).collect();
         *known = now;
-        new
+        (all, new)
     }
 
     /// Numbers of those that are known or have a sign, and of their children and children's children.
@@ -216,14 +197,4 @@ const ROUNDS: usize = 50;
 const BETWEEN: Duration = Duration::from_millis(4);
 /// The first look comes after this long, each further one after twice the time before.
 const SOON: Duration = Duration::from_millis(10);
-const SELDOM: Duration = Duration::from_millis(320);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn marks_differ() {
-        assert_ne!(Mark::new().variable(), Mark::new().variable());
-    }
-}
+const SELDOM: Duration = Duration::from_secs(5);

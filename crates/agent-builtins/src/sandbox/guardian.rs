@@ -6,6 +6,7 @@ use std::process::Stdio;
 use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
 
 use super::env::PATH;
+use super::mark::Mark;
 
 /// Watches over one command. However the agent dies, the pipe between the two closes, and then the guardian kills what
 /// the command started and ends. Dropped, it is told nothing and ends at once: then the command has been seen to.
@@ -29,12 +30,12 @@ pub(super) enum News {
 
 impl Guardian {
     /// Begins to watch before there is a command, so that there is no moment without.
-    pub(super) fn start(mark: &str) -> io::Result<Self> {
+    pub(super) fn start(mark: &Mark) -> io::Result<Self> {
         let (reader, news) = io::pipe()?;
         rustix::fs::fcntl_setfl(&news, rustix::fs::OFlags::NONBLOCK)?;
         let mut wrap = CommandWrap::with_new("/bin/sh", |command| {
             // The mark is an argument and not in its environment: what bears it there is killed.
-            command.args(["-c", SCRIPT, "agent-guardian", mark]);
+            command.args(["-c", SCRIPT, "agent-guardian", mark.variable(), &mark.limit()]);
             command.env_clear().env(PATH.0, PATH.1).current_dir("/");
             command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
         });
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn it_stands_down_with_the_command_and_leaves_no_zombie() {
-        let guardian = Guardian::start("AGENT_CALL_none").unwrap();
+        let guardian = Guardian::start(&Mark::new()).unwrap();
         let at = format!("/proc/{}", guardian.child.id());
         assert!(Path::new(&at).exists());
         guardian.tell(News::Leader(i32::MAX));
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn it_ends_by_itself_when_the_pipe_closes() {
-        let mut guardian = Guardian::start("AGENT_CALL_none").unwrap();
+        let mut guardian = Guardian::start(&Mark::new()).unwrap();
         guardian.tell(News::Gone);
         let (_, other) = io::pipe().unwrap();
         guardian.news = other;

@@ -1,9 +1,9 @@
 # Ends the processes of one command once the pipe on standard input closes: its other end is held by the agent alone,
-# so that happens however the agent died. $1 is the command's mark in the environment. Each line read is one of
-# `leader PID` (the command's session), `gone` (its number may come to mean another one) and `kin PID START` (a
-# process that left the session, with the tick it began at).
+# so that happens however the agent died. $1 is the command's mark in the environment, $2 that on the limit of file
+# locks or empty. Each line read is one of `leader PID` (the command's session), `gone` (its number may come to mean
+# another one) and `kin PID START` (a process that left the session, with the tick it began at).
 trap '' HUP INT QUIT TERM PIPE
-mark=$1 leader= kin=' '
+mark=$1 limit=$2 leader= kin=' '
 while read -r what pid start; do
     case $what in
         leader) leader=$pid ;;
@@ -40,6 +40,10 @@ while [ "$quiet" -lt 2 ] && [ "$round" -lt 50 ]; do
     for marked in $(grep -lsF "$mark=1" /proc/[0-9]*/environ); do
         pid=${marked#/proc/}
         found="$found${pid%/environ} "
+    done
+    [ "$limit" ] && for marked in $(grep -ls "^Max file locks.* $limit " /proc/[0-9]*/limits); do
+        pid=${marked#/proc/}
+        found="$found${pid%/limits} "
     done
     look
     if [ "$found" = ' ' ]; then

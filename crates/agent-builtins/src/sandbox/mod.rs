@@ -11,6 +11,7 @@ mod isolated;
 mod job;
 mod jobs;
 mod local;
+mod mark;
 mod processes;
 mod root;
 mod search;

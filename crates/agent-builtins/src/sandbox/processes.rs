@@ -1,6 +1,6 @@
 //! The table of processes, as Linux shows it; elsewhere it is empty.
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 /// A process that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +25,26 @@ pub(super) fn table() -> Vec<Process> {
     Vec::new()
 }
 
+/// The tick a process began at.
+#[cfg(target_os = "linux")]
+pub(super) fn started(process: Pid) -> Option<u64> {
+    look_up(process.as_raw_nonzero().get()).map(|process| process.start)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn started(_process: Pid) -> Option<u64> {
+    None
+}
+
 impl Process {
     /// Whether this setting stands in the environment it was started with.
     pub(super) fn bears(&self, setting: &[u8]) -> bool {
         self.part("environ").split(|byte| *byte == 0).any(|variable| variable == setting)
+    }
+
+    /// Whether its soft or its hard limit on file locks is this.
+    pub(super) fn has_lock_limit(&self, limit: u64) -> bool {
+        lock_limits(&String::from_utf8_lossy(&self.part("limits"))).contains(&Some(limit))
     }
 
     /// Its command line, for people.
@@ -39,7 +55,7 @@ impl Process {
     /// Signals it, and no other that came to have its number.
     #[cfg(target_os = "linux")]
     pub(super) fn signal(&self, signal: Signal) {
-        use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+        use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
         // It may have ended meanwhile, which is what we want.
         let Some(number) = Pid::from_raw(self.number) else { return };
@@ -83,9 +99,28 @@ fn parse(number: i32, stat: &str) -> Option<Process> {
     Some(Process { number, parent, session, start: fields.get(19)?.parse().ok()? })
 }
 
+/// The soft and the hard limit on file locks, of a table of limits; none is one that is not a number.
+fn lock_limits(table: &str) -> [Option<u64>; 2] {
+    let line = table.lines().find_map(|line| line.strip_prefix("Max file locks"));
+    let mut fields = line.unwrap_or_default().split_whitespace().map(|field| field.parse().ok());
+    [fields.next().flatten(), fields.next().flatten()]
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_on_file_locks() {
+        let check = |table: &str, limits: [Option<u64>; 2]| assert_eq!(lock_limits(table), limits, "{table}");
+        check(
+            "Limit  Soft Limit  Hard Limit  Units\nMax file locks   7   unlimited   locks \n",
+            [Some(7), None],
+        );
+        check("Max file locks            unlimited            9                    locks", [None, Some(9)]);
+        check("Max locked memory         7                    7                    bytes", [None, None]);
+        check("", [None, None]);
+    }
 
     #[test]
     fn a_stat_line_with_an_odd_name() {

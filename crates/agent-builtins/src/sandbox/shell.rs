@@ -16,8 +16,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::capture::Printed;
 use super::env::{FORCED, PATH};
-use super::family::{Family, Mark};
+use super::family::Family;
 use super::guardian::Guardian;
+use super::mark::Mark;
 use super::wall::Wall;
 use super::{CommandOutput, ExitReason, SandboxError};
 
@@ -106,30 +107,25 @@ impl Start<'_> {
 
     fn begin(&self, streams: Streams) -> io::Result<Running> {
         let began = Instant::now();
+        self.wall.map_or(Ok(()), Wall::check)?;
         let mark = Mark::new();
-        let guardian = Guardian::start(mark.variable())?;
-        let piped = match self.spawn("bash", &mark, &streams) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.wall.is_none() => {
-                self.spawn("sh", &mark, &streams)?
-            }
-            other => other?,
-        };
-        let Piped { child, input, out, errors } = piped;
+        let guardian = Guardian::start(&mark)?;
+        let Piped { child, input, out, errors } = self.spawn(&mark, &streams)?;
         let family = Family::new(mark, guardian, child.id());
         Ok(Running { family, child, input, out, errors, began })
     }
 
-    fn spawn(&self, shell: &str, mark: &Mark, streams: &Streams) -> io::Result<Piped> {
+    fn spawn(&self, mark: &Mark, streams: &Streams) -> io::Result<Piped> {
         let (out, writer) = Outlet::open(&streams.out)?;
         let (errors, errors_writer) = match &streams.errors {
             Some(errors) => Outlet::open(errors).map(|(outlet, writer)| (Some(outlet), writer))?,
             None => (None, writer.try_clone()?),
         };
         let (input, reader) = Feed::open(&streams.input)?;
-        let (program, arguments) = self.program(shell);
-        let mut wrap = CommandWrap::with_new(program, |command| {
+        let mut wrap = CommandWrap::with_new("/bin/sh", |command| {
             command
-                .args(arguments)
+                .args(["-c", BEGIN, "sh", mark.kind(), &mark.limit()])
+                .args(self.program())
                 .current_dir(self.cwd)
                 .env_clear()
                 .env(PATH.0, PATH.1)
@@ -146,11 +142,13 @@ impl Start<'_> {
         Ok(Piped { child: wrap.spawn()?, input, out, errors })
     }
 
-    fn program(&self, shell: &str) -> (OsString, Vec<OsString>) {
+    /// The program with its arguments. Empty is the first shell there is.
+    fn program(&self) -> Vec<OsString> {
+        let walled = self.wall.map(|wall| std::iter::once(wall.program()).chain(wall.arguments(self.cwd)));
         let command = ["-c".into(), OsString::from(self.command)];
-        match self.wall {
-            Some(wall) => (wall.program(), wall.arguments(self.cwd).into_iter().chain(command).collect()),
-            None => (shell.into(), command.into()),
+        match walled {
+            Some(walled) => walled.chain(command).collect(),
+            None => std::iter::once(OsString::new()).chain(command).collect(),
         }
     }
 }
@@ -286,6 +284,12 @@ fn end_of(status: ExitStatus) -> ExitReason {
     }
 }
 
+/// Marks itself and then becomes the program, so nothing of a command ever runs without the mark. Shells do not agree
+/// what the limit on file locks is called, and some have none.
+const BEGIN: &str = r#"[ "$2" ] && { ulimit $1 -w "$2" || ulimit $1 -x "$2"; } 2>/dev/null
+[ "$3" ] && shift 2 && exec "$@"
+command -v bash >/dev/null && exec bash "$4" "$5"
+exec sh "$4" "$5""#;
 /// From the request to end until the kill.
 const GRACE: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(20);

@@ -1,6 +1,7 @@
 //! What bubblewrap is told to keep a command apart from the rest of the machine.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -40,6 +41,11 @@ impl Wall {
             }
         }
         Ok(wall)
+    }
+
+    /// Whether the program is still there: what comes to be it only at the end could not say that it is not.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.program.is_file() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     pub(super) fn program(&self) -> OsString {

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod budget;
 mod tools;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use agent::Vendor;
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use budget::BudgetArgs;
 pub(crate) use tools::{
     CallArgs, PermissionsArgs, PermissionsCheckArgs, PermissionsCommand, ReachArgs, RuleArgs, SandboxArg,
     SkillArgs, ToolsArgs, ToolsCommand, ToolsListArgs, ToolsShowArgs,
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     Context(StoredArgs),
     /// Look at stored sessions
     Sessions(SessionsArgs),
+    /// What stored sessions cost, and how their turns ended
+    Stats(StatsArgs),
     /// Look at the built-in tools, and run one as a model would have it run
     Tools(ToolsArgs),
     /// Try what the permission rules say of a call; nothing runs
@@ -122,6 +126,8 @@ pub(crate) struct AgentArgs {
     /// Most steps of the turn
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
     /// Most requests of one model call; what fails for now is sent again after a wait
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_attempts: u32,
@@ -204,6 +210,19 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// Print the stored events as JSON Lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct StatsArgs {
+    /// One session; all of them without it
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) known: ModelsArgs,
+    /// Print it as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -67,7 +67,10 @@ pub(crate) enum ToolsCommand {
     /// One tool as the model sees it, and what the harness knows of it
     Show(ToolsShowArgs),
     /// Run one tool exactly as a model would have it run; exit status 0 for a result, 1 for an error result
-    Call(CallArgs),
+    ///
+    /// Each call is a session of its own: a background job ends with it, and a file that is to be changed has to be read in
+    /// it first, with --read.
+    Call(Box<CallArgs>),
 }
 
 #[derive(Debug, Parser)]
@@ -103,6 +106,9 @@ pub(crate) struct CallArgs {
     /// Answer yes when the call needs permission; what a rule refuses stays refused
     #[arg(long)]
     pub(crate) yes: bool,
+    /// A file that read_file reads before the call, as edit_file and write_file want it; may be given more than once
+    #[arg(long, value_name = "PATH")]
+    pub(crate) read: Vec<String>,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
     #[command(flatten)]

@@ -10,5 +10,6 @@ pub(crate) mod run;
 pub(crate) mod sessions;
 mod signals;
 pub(crate) mod sim;
+pub(crate) mod stats;
 pub(crate) mod tools;
 pub(crate) mod wire;

@@ -3,13 +3,14 @@
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use agent::{DecidedBy, Matter, Ruling, Subject, Tool};
+use agent::{DecidedBy, Matter, Ruling, Subject, Tool, ToolSet};
 use agent_core::RawJson;
 use serde::Serialize;
 
 use super::tools::{named, on};
 use crate::args::{PermissionsCheckArgs, ReachArgs, SkillArgs};
 use crate::error::CliError;
+use crate::settings::Settings;
 use crate::show::plain;
 use crate::{settings, skills, tell};
 
@@ -49,6 +50,7 @@ pub(crate) async fn check(args: PermissionsCheckArgs) -> Result<ExitCode, CliErr
         subject: Some(&subject),
         before: None,
     };
+    inert(&settings, &tools)?;
     let ruling = settings.permissions.rule_on(&matter, &[], None);
     let mut out = stdout();
     if args.json {
@@ -60,6 +62,19 @@ pub(crate) async fn check(args: PermissionsCheckArgs) -> Result<ExitCode, CliErr
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Rules that speak of no tool, which a slip of the pen makes: nothing else would ever say so.
+fn inert(settings: &Settings, tools: &ToolSet) -> Result<(), CliError> {
+    for rule in &settings.permissions.rules {
+        if !tools.iter().any(|tool| rule.pattern.names(tool.card().name())) {
+            tell::note(&format!(
+                "the rule {rule} speaks of none of the tools there are here: {}",
+                tools.names()
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 /// What rules look at: the input itself where the tool names no part of it.

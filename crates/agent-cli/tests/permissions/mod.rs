@@ -98,6 +98,15 @@ async fn a_check_that_cannot_be_made() {
 }
 
 #[tokio::test]
+async fn a_rule_that_speaks_of_no_tool_is_told() {
+    let home = Home::new();
+    let output =
+        home.agent(&["permissions", "check", "--deny", "bsh(rm:*)", "bash", r#"{"command":"ls"}"#]).await;
+    assert!(output.stdout.starts_with("ask\n"), "{}", output.stdout);
+    insta::assert_snapshot!(output.stderr.trim_end(), @"note: the rule deny bsh(rm:*) (user) speaks of none of the tools there are here: read_file, write_file, edit_file, glob, grep, bash, bash_output, bash_kill, todo, complete, web_fetch");
+}
+
+#[tokio::test]
 async fn input_that_does_not_fit_is_told() {
     let home = Home::new();
     let output = home.agent(&["permissions", "check", "bash", r#"{"cmd":"ls"}"#]).await;

@@ -71,6 +71,7 @@ async fn a_call_runs_as_a_models_would() {
     check("grip", "{}", &[], 1, "There is no tool called `grip`").await;
     // Nobody can be asked here.
     check("bash", r#"{"command":"rm notes.txt"}"#, &[], 1, "nobody can be asked").await;
+    check("bash", r#"{"command":"rm notes.txt"}"#, &[], 1, "note: `--yes` answers a question with yes").await;
     check("bash", r#"{"command":"echo hi; exit 3"}"#, &["--yes"], 0, "hi\n[exit code 3").await;
     check("bash", r#"{"command":"echo hi"}"#, &["--allow", "bash(echo:*)"], 0, "hi\n[exit code 0").await;
     check(
@@ -83,6 +84,11 @@ async fn a_call_runs_as_a_models_would() {
     .await;
     check("bash", r#"{"command":"echo"}"#, &["--permission-mode", "plan", "--yes"], 1, "plan mode").await;
     check("write_file", r#"{"path":"notes.txt","content":"x"}"#, &["--yes"], 1, "read").await;
+    let edit = r#"{"path":"notes.txt","edits":[{"old":"tea","new":"milk"}]}"#;
+    check("edit_file", edit, &["--yes"], 1, "read").await;
+    check("edit_file", edit, &["--yes", "--read", "notes.txt"], 0, "+milk").await;
+    check("edit_file", edit, &["--yes", "--read", "nowhere.txt", "--read", "notes.txt"], 1, "was not found")
+        .await;
     check(
         "write_file",
         r#"{"path":"new.txt","content":"x"}"#,

@@ -7,7 +7,7 @@ use agent_core::{
 };
 use agent_store::{MemoryStore, Store};
 use agent_tools::{PermissionMode, Permissions};
-use agent_turn::step_count;
+use agent_turn::{Mode, step_count};
 
 use crate::config::{Harness, HarnessConfig};
 use crate::quiet::quiet;
@@ -88,6 +88,8 @@ pub(super) fn rehearsing(
     let (spy, seen) = Spy::new(config.model.clone(), answers);
     let rehearsing = HarnessConfig {
         stop: Arc::new(step_count(STEPS)),
+        // Its answers are few, and none of them is what a task asks for.
+        mode: Mode::Conversation,
         retry: RetryPolicy::never(),
         clock: Arc::new(Stopped(config.clock.now_ms())),
         ..quiet(config.clone(), &spy, stand_ins)?

@@ -1,5 +1,7 @@
 //! Item 8: several conditions end a turn.
 
+use std::time::Duration;
+
 use agent_core::{AssistantPart, COMPLETE_TOOL, Response, StepRecord, ToolOutput, ToolResult, Usage};
 use agent_turn::{Stop, StopCondition, StopCx};
 
@@ -13,6 +15,9 @@ const MOST: u32 = 10_000;
 const USUAL: std::ops::RangeInclusive<u32> = 10..=200;
 /// Tokens that no turn should spend unseen.
 const TOKENS: u64 = 1_000_000_000;
+/// Money and time that no turn should spend unseen.
+const DOLLARS: f64 = 1_000.0;
+const TIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const SECOND: &str = "Join a second condition: `step_count(40).or(tool_called(\"complete\"))`, with the tool `complete` in the set.";
 
 pub(super) fn examine(config: &HarnessConfig) -> Finding {
@@ -41,14 +46,14 @@ fn judge_second(finding: &mut Finding, config: &HarnessConfig) {
     let stop = &*config.stop;
     let known = config.tools.cards().iter().map(|card| card.name());
     let ending: Vec<&str> = known.filter(|name| ends_at(stop, name)).collect();
-    let by_tokens = spends(stop);
+    let by_budget = spends(stop);
     if !ending.is_empty() {
         finding.saw(format!("it ends when a call of one of these succeeds: {}", ending.join(", ")));
     }
-    if let Some(name) = &by_tokens {
-        finding.saw(format!("it ends by the condition {name}, which looks at tokens"));
+    if let Some(name) = &by_budget {
+        finding.saw(format!("it ends by the condition {name}, which looks at what is spent"));
     }
-    if !ending.is_empty() || by_tokens.is_some() {
+    if !ending.is_empty() || by_budget.is_some() {
         return;
     }
     if config.tools.cards().is_empty() {
@@ -69,7 +74,7 @@ fn limit(stop: &dyn StopCondition) -> Option<(u32, Stop)> {
         StepRecord::new(Response::of(AssistantPart::text("Going on.").into_iter().collect()), Vec::new());
     let last = last.ok()?;
     let usage = Usage::default();
-    (1..=MOST).find_map(|steps| Some((steps, stop.check(&StopCx { steps, last: &last, usage: &usage })?)))
+    (1..=MOST).find_map(|steps| Some((steps, stop.check(&StopCx::new(steps, &last, &usage))?)))
 }
 
 /// Whether a call of this tool that succeeded ends a turn.
@@ -77,19 +82,24 @@ fn ends_at(stop: &dyn StopCondition, tool: &str) -> bool {
     let call = call(0, tool);
     let result = ToolResult { call: call.id.clone(), output: ToolOutput::text("Done.") };
     let step = StepRecord::new(Response::of(vec![AssistantPart::ToolCall(call)]), vec![result]);
-    let fires = |last: &StepRecord| stop.check(&StopCx { steps: 1, last, usage: &Usage::default() });
+    let fires = |last: &StepRecord| stop.check(&StopCx::new(1, last, &Usage::default()));
     step.ok()
         .and_then(|step| fires(&step))
-        .is_some_and(|stop| matches!(stop, Stop::Tool(_) | Stop::Custom(_)))
+        .is_some_and(|stop| matches!(stop, Stop::Tool(_) | Stop::Custom(_) | Stop::Both(..)))
 }
 
-/// The name of the condition that ends a turn which spent very many tokens.
+/// The name of the condition that ends a turn which spent very many tokens, much money or much time.
 fn spends(stop: &dyn StopCondition) -> Option<String> {
     let usage = Usage { input: TOKENS, output: TOKENS, ..Usage::default() };
     let last =
         StepRecord::new(Response::of(AssistantPart::text("Going on.").into_iter().collect()), Vec::new());
-    match stop.check(&StopCx { steps: 1, last: &last.ok()?, usage: &usage })? {
-        Stop::Custom(name) => Some(name),
-        Stop::Steps(_) | Stop::Tool(_) => None,
+    match stop.check(&StopCx { cost_usd: DOLLARS, elapsed: TIME, ..StopCx::new(1, &last.ok()?, &usage) })? {
+        Stop::Custom(name) | Stop::Budget(name) => Some(name),
+        Stop::Steps(_)
+        | Stop::Tool(_)
+        | Stop::Todos
+        | Stop::Failures(_)
+        | Stop::NoProgress
+        | Stop::Both(..) => None,
     }
 }

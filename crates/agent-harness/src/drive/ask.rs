@@ -37,7 +37,7 @@ impl Drive {
         let (model, request) = self.question(&ask)?;
         let (answer, usage) = asked(&self.config, &*model, &request, &self.cancel).await;
         tracing::debug!(input = usage.input, output = usage.output, "a model was asked beside the turn");
-        self.pay(&usage);
+        self.pay_beside(model.profile(), &usage);
         // It is paid for: a commit keeps that should the process die.
         self.write().await?;
         Ok(answer)
@@ -89,7 +89,7 @@ fn unforced(choice: &ToolChoice) -> ToolChoice {
 }
 
 /// Nothing but the question, without tools, at temperature 0 where the model takes one.
-pub(super) fn apart(
+pub(crate) fn apart(
     model: &dyn LanguageModel,
     system: &Text,
     words: &Text,
@@ -114,7 +114,7 @@ pub(super) fn apart(
 }
 
 /// What came of a question within its deadline, and what it cost; no answer when the run was stopped.
-pub(super) async fn asked(
+pub(crate) async fn asked(
     config: &HarnessConfig,
     model: &dyn LanguageModel,
     request: &Outgoing,

@@ -1,6 +1,6 @@
 //! The one writer: a step, a park or an end is one atomic write, with the events that follow from it.
 
-use agent_core::{Entry, EventBody, RawJson, StepNo, StepRecord, Usage};
+use agent_core::{Entry, EventBody, ModelProfile, RawJson, StepNo, StepRecord, Usage};
 use agent_turn::Want;
 
 use super::Drive;
@@ -27,8 +27,15 @@ impl Drive {
         self.write().await
     }
 
-    /// Counts a model call, whatever came of it (requirement M6).
+    /// Counts a call of the step's model, whatever came of it (requirement M6).
     pub(super) fn pay(&mut self, usage: &Usage) {
+        let model = self.model().clone();
+        self.pay_at(model.profile(), usage);
+    }
+
+    /// Counts a call of a model at its prices.
+    pub(super) fn pay_at(&mut self, model: &ModelProfile, usage: &Usage) {
+        self.seen.cost_usd += model.prices.as_ref().map_or(0.0, |prices| prices.cost(usage));
         self.spent += usage;
         self.live.usage += usage;
         if *usage == Usage::default() {

@@ -131,7 +131,7 @@ impl Drive {
 
     /// The model that room is made for. A boundary is one for all models of the session: where the thinking of any of them
     /// is bound to the bytes before it, what lies before the boundary loses its own.
-    fn room_for<'m>(&self, model: &'m dyn LanguageModel) -> Cow<'m, ModelProfile> {
+    pub(super) fn room_for<'m>(&self, model: &'m dyn LanguageModel) -> Cow<'m, ModelProfile> {
         let profile = model.profile();
         let mut all = std::iter::once(self.config.model.profile()).chain(self.live.encoders.profiles());
         if profile.binds_thinking_to_prefix || !all.any(|other| other.binds_thinking_to_prefix) {
@@ -141,7 +141,7 @@ impl Drive {
     }
 
     /// Tells that a tier is at work, once; since when it is. The machine lets one end before another begins.
-    fn tell_begun(&mut self, begun: Begun, tier: &'static str, now: i64) -> (&'static str, i64) {
+    pub(super) fn tell_begun(&mut self, begun: Begun, tier: &'static str, now: i64) -> (&'static str, i64) {
         begun.unwrap_or_else(|| {
             let before = self.live.accountant.used();
             self.out.stage(EventBody::CompactionRequested { before, tier: tier.to_owned() });
@@ -165,7 +165,7 @@ impl Drive {
 
     /// What the boundary clips is stored first; then one write of the boundary and of what is put back behind it; then
     /// the hooks.
-    async fn rewrite(
+    pub(super) async fn rewrite(
         &mut self,
         compacted: Compacted,
         since: i64,

@@ -1,10 +1,15 @@
 //! How a turn ends or parks: the events that close it, and what the caller is told.
 
-use agent_core::{ActionOutcome, Entry, EventBody, Excerpt, StepRecord, TerminalReason};
-use agent_turn::Want;
+use std::time::Duration;
+
+use agent_core::{
+    ActionOutcome, Entry, EventBody, Excerpt, ModelProfile, RawJson, StepRecord, TerminalReason, Usage,
+};
+use agent_turn::{Mode, Seen, Task, Todos, Want};
 
 use super::Drive;
 use crate::run::TurnEnd;
+use crate::{AfterTurnCx, Harness};
 
 impl Drive {
     /// Adds the closing events when the turn is over or waits.
@@ -49,6 +54,23 @@ impl Drive {
         }
     }
 
+    /// Begins what is done behind a turn that was brought to its end; nobody waits for it (requirement L11).
+    pub(super) fn begin_background(&self, end: &TurnEnd) {
+        if !end.reason.is_success() {
+            return;
+        }
+        for work in &self.config.after_turn {
+            let cx = AfterTurnCx {
+                session: self.session(),
+                turn: end.turn,
+                reason: end.reason.clone(),
+                agent: Harness::of(self.config.clone()),
+                cancel: self.config.background.cancel().child(),
+            };
+            self.config.background.after_turn(work.clone(), cx);
+        }
+    }
+
     /// What the caller is told.
     pub(super) fn ended(&self, reason: TerminalReason) -> TurnEnd {
         let span = tracing::Span::current();
@@ -63,7 +85,40 @@ impl Drive {
             children: self.children.clone(),
             requests: self.open_requests(),
             error: self.error.clone(),
+            output: self.final_output(),
+            stopped_by: self.turn.stopped_by().map(str::to_owned),
         }
+    }
+
+    /// What the last step of a completed task gave as its final output, as the model wrote it.
+    fn final_output(&self) -> Option<RawJson> {
+        let Mode::Task(Task { output_tool: Some(tool), .. }) = &self.config.mode else { return None };
+        if !matches!(self.turn.poll(), Want::End(TerminalReason::Completed)) {
+            return None;
+        }
+        let Some(Entry::Step(step)) = self.live.history.entries().last() else { return None };
+        let mut pairs = step.pairs();
+        let (call, _) = pairs.find(|(call, result)| call.name == *tool && !result.output.is_error())?;
+        call.input.json().cloned()
+    }
+
+    /// Tells the turn what was spent since it was last told, and how the todo list stands.
+    pub(super) fn tell_seen(&mut self) {
+        let now_ms = self.config.clock.now_ms();
+        let millis = u64::try_from(now_ms.saturating_sub(self.seen_ms)).unwrap_or(0);
+        self.seen_ms = now_ms;
+        let todos = self
+            .live
+            .slots
+            .read(|slots| Todos { open: count(slots.open_todos().count()), all: count(slots.todos.len()) });
+        let seen = std::mem::take(&mut self.seen);
+        self.turn.see(&Seen { elapsed: Duration::from_millis(millis), todos, ..seen });
+    }
+
+    /// Counts a call beside the conversation: no step has its tokens.
+    pub(super) fn pay_beside(&mut self, model: &ModelProfile, usage: &Usage) {
+        self.pay_at(model, usage);
+        self.seen.beside += usage;
     }
 
     /// The text of the last step, when it belongs to this turn.
@@ -71,4 +126,8 @@ impl Drive {
         let Some(Entry::Step(step)) = self.live.history.entries().last() else { return String::new() };
         step.text()
     }
+}
+
+fn count(items: usize) -> u32 {
+    u32::try_from(items).unwrap_or(u32::MAX)
 }

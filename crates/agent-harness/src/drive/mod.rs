@@ -6,12 +6,14 @@ mod commit;
 mod compact;
 mod date;
 mod end;
+mod guide;
 mod hear;
 mod model;
 mod offload;
 mod open;
 mod park;
 mod prepare;
+mod resume;
 mod retry;
 mod server;
 mod tools;
@@ -20,11 +22,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, EntryId, InputId, ModelError, RawJson, SessionId, TerminalReason, TurnId, Usage,
-    UserMessage,
+    CallId, Cancel, EntryId, InputId, ModelError, RawJson, RoundSummary, SessionId, TerminalReason, TurnId,
+    Usage, UserMessage,
 };
 use agent_prepare::Prepared;
-use agent_turn::{Report, Turn, Want};
+use agent_turn::{Report, Rules, Seen, Turn, Want};
 use tracing::Instrument;
 
 use crate::children::{Share, WithChildren};
@@ -36,6 +38,7 @@ use crate::retry::RetryBudget;
 use crate::run::{Next, StepReport, TurnEnd};
 use crate::{HarnessError, kin};
 
+pub(crate) use ask::{apart, asked};
 pub(crate) use park::{fits, is_ready};
 pub(crate) use server::has_compacted;
 
@@ -63,6 +66,8 @@ pub(crate) struct Drive {
     recovered: Recovered,
     /// Calls that were told as requested and that the turn answers, because the run was stopped.
     unrun: Vec<CallId>,
+    /// What was said of older turns, until the session that was taken up has looked whether to begin from it.
+    rounds: Vec<RoundSummary>,
     /// Whether it was told that the turn waits.
     is_waiting_told: bool,
     /// The failure that ended the turn.
@@ -75,6 +80,10 @@ pub(crate) struct Drive {
     unrecorded: Option<Usage>,
     /// Tokens of the step's attempts that failed.
     voided: Usage,
+    /// What the turn has not been told yet of what was spent.
+    seen: Seen,
+    /// When it was last told, by the clock.
+    seen_ms: i64,
     /// The retries this run has left.
     retries: RetryBudget,
     /// The turn as last written.
@@ -111,8 +120,9 @@ impl Drive {
         out: Outbox,
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
-        let Loaded { live, repairs, changes, open, created, inputs } = loaded;
+        let Loaded { live, repairs, changes, open, created, inputs, rounds } = loaded;
         let mut drive = Self::of(config, live, out, cancel);
+        drive.rounds = rounds;
         drive.tell_opening(repairs, changes, created);
         match incoming {
             Incoming::Message(message) => drive.waiting.push_back((None, message)),
@@ -132,6 +142,8 @@ impl Drive {
     fn of(config: Arc<HarnessConfig>, live: Box<Live>, out: Outbox, cancel: Cancel) -> Self {
         Self {
             retries: RetryBudget::new(&config.retry),
+            seen: Seen::default(),
+            seen_ms: config.clock.now_ms(),
             agent: config.clone(),
             config,
             call: call::Call::default(),
@@ -146,6 +158,7 @@ impl Drive {
             waiting: VecDeque::new(),
             recovered: Recovered::default(),
             unrun: Vec::new(),
+            rounds: Vec::new(),
             is_waiting_told: false,
             error: None,
             spent: Usage::default(),
@@ -171,6 +184,7 @@ impl Drive {
         self.open().await?;
         loop {
             let end = self.run_turn().await?;
+            self.begin_background(&end);
             if self.is_parked() || self.cancel.is_cancelled() {
                 return Ok(end);
             }
@@ -278,7 +292,8 @@ impl Drive {
         };
         let worked = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
         let tools::Worked { results, spent, children } = worked;
-        self.pay(&spent);
+        let model = self.config.summary_model.as_ref().unwrap_or(&self.config.model).clone();
+        self.pay_beside(model.profile(), &spent);
         self.children += &children;
         for result in results {
             self.report(Report::Result(result)).await?;
@@ -316,12 +331,15 @@ impl Drive {
     /// Tells the turn, and commits when that completed a step or ended the turn.
     async fn report(&mut self, report: Report) -> Result<(), HarnessError> {
         let at = self.turn.step();
-        let stop = WithChildren { own: &*self.config.stop, children: &self.children };
-        let step = self.turn.handle(&stop, report)?;
+        self.tell_seen();
+        let config = self.config.clone();
+        let stop = WithChildren { own: &*config.stop, children: &self.children };
+        let rules = Rules { stop: &stop, mode: &config.mode };
+        let step = self.turn.handle(rules, report)?;
         let stopped =
             step.is_some() && self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_));
         if stopped {
-            self.turn.handle(&*self.config.stop, Report::Aborted(None))?;
+            self.turn.handle(rules, Report::Aborted(None))?;
         }
         match (step, self.turn.poll()) {
             (Some(step), _) => self.commit_step(at, step).await,

@@ -4,7 +4,7 @@
 use agent_core::{
     AssistantPart, Entry, EventBody, Finish, FinishKind, ModelError, ModelErrorKind, Response, StepNo,
 };
-use agent_prepare::{Cause, Context, Need, PrepareError, Prepared, Preparing, StepCx, Synthesised};
+use agent_prepare::{Cause, Context, Need, Pipeline, PrepareError, Prepared, Preparing, StepCx, Synthesised};
 use agent_turn::Report;
 
 use super::Drive;
@@ -41,6 +41,9 @@ impl Drive {
 
     async fn prepared_step(&mut self) -> Result<Prepared, Unprepared> {
         self.join().await?;
+        if !self.rounds.is_empty() {
+            self.begin_from_rounds().await?;
+        }
         self.tell_level();
         let cause = if self.turn.step() == StepNo::FIRST { Cause::First } else { Cause::Continuation };
         match self.compact(cause).await? {
@@ -97,13 +100,13 @@ impl Drive {
 
     /// What the stages made of the step.
     async fn staged(&mut self, context: &Context) -> Result<Prepared, Unprepared> {
-        let config = self.config.clone();
-        let mut preparing = config.pipeline.begin();
+        let pipeline = self.guided();
+        let mut preparing = pipeline.begin();
         loop {
             if self.cancel.is_cancelled() {
                 return Err(Unprepared::Stopped);
             }
-            match self.next_need(&mut preparing, context)? {
+            match self.next_need(&pipeline, &mut preparing, context)? {
                 Need::Ready(prepared) => return Ok(prepared),
                 Need::Finish(words) => return Err(Unprepared::Ends(words)),
                 Need::Ask { ask, .. } => match Box::pin(self.ask(ask)).await? {
@@ -114,7 +117,12 @@ impl Drive {
         }
     }
 
-    fn next_need(&self, preparing: &mut Preparing, context: &Context) -> Result<Need, PrepareError> {
+    fn next_need(
+        &self,
+        pipeline: &Pipeline,
+        preparing: &mut Preparing,
+        context: &Context,
+    ) -> Result<Need, PrepareError> {
         let live = &self.live;
         live.slots.read(|slots| {
             let cx = StepCx {
@@ -129,7 +137,7 @@ impl Drive {
                 tokens: self.context(),
                 cancel: &self.cancel,
             };
-            preparing.advance(&self.config.pipeline, &cx)
+            preparing.advance(pipeline, &cx)
         })
     }
 

@@ -109,6 +109,7 @@ impl Drive {
         usage: Usage,
     ) -> Result<Option<Report>, HarnessError> {
         self.voided += &usage;
+        self.seen.beside += &usage;
         tries.shortened = true;
         let attempt = tries.number;
         self.tell_void(attempt, &failure, failure.error.kind.as_str());
@@ -137,6 +138,7 @@ impl Drive {
         usage: Usage,
     ) -> Result<Option<Report>, HarnessError> {
         self.voided += &usage;
+        self.seen.beside += &usage;
         let (policy, attempt) = (self.config.retry, tries.number);
         let next = tries.next(&policy, &failure, &self.retries, self.config.jitter.fraction());
         let falls_back = matches!(next, Next::Again { mode: Mode::Whole, .. });

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, SessionId,
-    SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -70,6 +70,14 @@ impl Store for Shadow {
 
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
         self.store.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.store.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.store.rounds(session).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

@@ -78,12 +78,12 @@ fn masked(text: &str) -> String {
 
 /// The sub-agents that were told of: `started` or how they ended.
 fn of_children(events: &[Event]) -> Vec<(SessionId, String)> {
-    let told = events.iter().filter_map(|event| match &event.body {
-        EventBody::SubagentStarted { child, .. } => Some((child.clone(), "started".to_owned())),
-        EventBody::SubagentCompleted { child, reason, .. } => {
-            Some((child.clone(), reason.as_ref().map_or("broke".into(), ToString::to_string)))
+    let told = events.iter().filter_map(|event| {
+        if let EventBody::SubagentStarted { child, .. } = &event.body {
+            return Some((child.clone(), "started".to_owned()));
         }
-        _ => None,
+        let EventBody::SubagentCompleted { child, reason, .. } = &event.body else { return None };
+        Some((child.clone(), reason.as_ref().map_or("broke".into(), ToString::to_string)))
     });
     told.collect()
 }
@@ -188,9 +188,9 @@ fn check_steps(parent: u32, before: usize, own: Option<u32>, expect: u32) {
         let agent = family(replies, vec![child], &store, &effects);
         let agent = with(agent, |config| config.stop = Arc::new(step_count(parent)));
         let (events, _) = agent.say("go").await;
-        let told = events.iter().find_map(|event| match &event.body {
-            EventBody::SubagentCompleted { steps, reason, .. } => Some((*steps, reason.clone())),
-            _ => None,
+        let told = events.iter().find_map(|event| {
+            let EventBody::SubagentCompleted { steps, reason, .. } = &event.body else { return None };
+            Some((*steps, reason.clone()))
         });
         assert_eq!(told, Some((expect, Some(TerminalReason::MaxSteps))), "{parent} {before} {own:?}");
     });
@@ -227,7 +227,7 @@ fn a_child_that_fails_is_a_result() {
     [sub-agent s.sub-…: error(invalid_request) after 0 steps; 0 tokens in, 0 out]
     step:
     ");
-    let mut short = kind("short", vec![put("a").clone(), Reply::text("never")]);
+    let mut short = kind("short", vec![put("a"), Reply::text("never")]);
     short.stop = Some(Arc::new(step_count(1)));
     insta::assert_snapshot!(failure(short), @"
     step: agent -> The sub-agent did not finish its task: max_steps. What it did until then stands: look at the present state before you go on. Do the rest yourself, or give a smaller task.

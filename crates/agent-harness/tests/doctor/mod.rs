@@ -4,6 +4,7 @@ mod store;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agent_core::{
     CacheProfile, Diagnostic, Encoded, Encoder, LanguageModel, ModelError, ModelProfile, ModelRequest,
@@ -18,7 +19,7 @@ use agent_tools::{
     Access, OutputCap, Pattern, PermissionMode, PermissionRule, ToolConfig, ToolError, ToolSet,
     ToolSetBuilder,
 };
-use agent_turn::{StopConditionExt, step_count, tool_called};
+use agent_turn::{StopCondition, StopConditionExt, cost_budget, step_count, tool_called, wall_clock};
 use async_trait::async_trait;
 
 use crate::support::{block, system_of};
@@ -330,6 +331,12 @@ fn turns_that_end_too_late_or_never() {
         config.stop = Arc::new(step_count(500).or(tool_called("complete")));
     });
     check(name, CheckStatus::Warn, "nothing else ends it", |config| config.stop = Arc::new(step_count(40)));
+    for stop in [
+        Arc::new(step_count(40).or(cost_budget(2.0))) as Arc<dyn StopCondition>,
+        Arc::new(step_count(40).or(wall_clock(Duration::from_secs(600)))),
+    ] {
+        check(name, CheckStatus::Pass, "looks at what is spent", |config| config.stop = stop);
+    }
     check(name, CheckStatus::Warn, "the agent has no such tool", |config| {
         config.tools = base_tools().without("complete").freeze().unwrap();
     });

@@ -1,8 +1,8 @@
 //! A store in memory that says it is durable, and can be made to lie.
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, SessionId,
-    SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_store::{Lease, MemoryStore, Store, StoreError, SummaryLine};
 use async_trait::async_trait;
@@ -57,6 +57,14 @@ impl Store for Durable {
 
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
         self.store.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.store.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.store.rounds(session).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

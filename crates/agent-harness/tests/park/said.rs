@@ -1,7 +1,7 @@
 //! Messages and replies that come while a turn runs or waits, from this worker and from others.
 
 use agent_core::{Heard, Input, ParkKind, Reply as Answer, TerminalReason, UserMessage};
-use agent_harness::{Handed, Harness, HarnessConfig};
+use agent_harness::{Handed, Harness, HarnessConfig, Session};
 use agent_store::Store;
 use agent_testkit::Reply;
 
@@ -148,6 +148,15 @@ fn without_an_open_turn_it_is_sent() {
     });
 }
 
+/// Drives until the turn waits, or there is nothing to drive.
+async fn drive(session: &Session) {
+    while let Ok(run) = session.resume().await {
+        if let TerminalReason::Parked(_) = watch(run).await.1.reason {
+            return;
+        }
+    }
+}
+
 /// What was taken is heard, whenever the worker that was to hear it dies.
 #[test]
 fn nothing_that_was_taken_is_lost_in_a_crash() {
@@ -161,11 +170,7 @@ fn nothing_that_was_taken_is_lost_in_a_crash() {
                 crash_after(run, polls).await;
                 let scene = scene.again();
                 let session = scene.agent.session();
-                while let Ok(run) = session.resume().await {
-                    if let TerminalReason::Parked(_) = watch(run).await.1.reason {
-                        break;
-                    }
-                }
+                drive(&session).await;
                 if let Ok(handed) = session.respond(&requests[0].id, roses()).await {
                     let reason = watch(handed.run().unwrap()).await.1.reason;
                     assert_eq!(reason, TerminalReason::Done, "{heard:?} after {polls} polls");

@@ -18,9 +18,8 @@ async fn driven(scene: &Scene, mut revision: Revision) -> (Next, Revision, u32) 
         assert_eq!(again, report, "a wake that comes twice");
         steps += 1;
         revision = report.revision;
-        match report.next {
-            Next::Step => {}
-            next => return (next, revision, steps),
+        if report.next != Next::Step {
+            return (report.next, revision, steps);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     BlobHash, Body, Cancel, Checkpoint, Commit, Committed, Encoder, Entry, Event, History, Input, InputId,
-    JournalRecord, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing, Revision, SessionId,
-    SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
+    JournalRecord, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use agent_harness::{Clock, Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
 use agent_prompt::{Fragment, Layer, Prompt, Static};
@@ -174,6 +174,14 @@ impl Store for Points {
 
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
         self.inner.inputs(session).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        self.inner.put_round(session, round).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        self.inner.rounds(session).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

@@ -84,6 +84,10 @@ fn rules_and_hooks_are_those_of_the_tool_inside() {
     insta::assert_snapshot!(denies(r#"put(*"a"*)"#), @r#"[] step: call_tool -> `put` was not run: a permission rule of this session refuses it because of `{"what":"a"}`. Do not call it again; reach the goal with other tools, or tell the user what you need and why."#);
     assert_eq!(denies(r#"put(*"b"*)"#), r#"["a"] step: call_tool -> put a"#);
     assert_eq!(denies("look"), r#"["a"] step: call_tool -> put a"#);
+    insta::assert_snapshot!(denies("call_tool"), @"[] step: call_tool -> `call_tool` was not run: a permission rule of this session refuses it. Do not call it again; reach the goal with other tools, or tell the user what you need and why.");
+    assert!(denies("call_*").starts_with("[] step: call_tool -> `call_tool` was not run"));
+    assert!(denies(r#"call_tool(*"put"*)"#).starts_with("[] step: call_tool -> `call_tool` was not run"));
+    assert_eq!(denies(r#"call_tool(*"pay"*)"#), r#"["a"] step: call_tool -> put a"#);
     let asks = check(put(), |config| config.permissions.mode = PermissionMode::Default);
     assert!(asks.starts_with("[] step: call_tool -> `put` was not run"), "{asks}");
     let hooked = |pattern: &str| {

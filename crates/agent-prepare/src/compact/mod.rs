@@ -8,6 +8,7 @@ mod machine;
 mod notes;
 mod price;
 mod put_back;
+mod resume;
 mod shrink;
 mod summarise;
 mod target;
@@ -30,8 +31,10 @@ use crate::{Answer, Ask, ContextState, Synthesised};
 pub use clear::Clear;
 pub use machine::Compacting;
 pub use notes::Notes;
+pub use resume::resumed;
 pub use shrink::Shrink;
 pub use summarise::Summarise;
+pub use transcript::in_words;
 
 /// The tiers of compaction in their order, and when they begin (requirement P5).
 ///

@@ -27,8 +27,11 @@ const NEWEST: usize = 4;
 /// Entries `from..to` in at most so many tokens: old results are cut first, then words, then the oldest entries go.
 pub(super) fn transcript(cx: &TierCx<'_>, from: EntryId, to: EntryId, tokens: u64) -> String {
     let all = cx.of.history.entries();
-    let entries = all.get(from.position()..to.position()).unwrap_or_default();
-    let accountant = cx.of.accountant;
+    in_words(cx.of.accountant, all.get(from.position()..to.position()).unwrap_or_default(), tokens)
+}
+
+/// Entries as words in at most so many tokens, for a model that is asked apart.
+pub fn in_words(accountant: &Accountant, entries: &[Entry], tokens: u64) -> String {
     for cut in &CUTS {
         let whole = pieces(entries, cut).concat();
         if accountant.text(&whole) <= tokens {

@@ -12,9 +12,7 @@ use crate::StoreError;
 
 /// The connection that writes; the database is made and migrated here.
 pub(super) fn writer(dir: &Path, options: &SqliteOptions) -> Result<Connection, StoreError> {
-    if rusqlite::version_number() < NEEDED.0 {
-        return Err(StoreError::OldSqlite { found: rusqlite::version(), needed: NEEDED.1 });
-    }
+    trusted(rusqlite::version_number(), rusqlite::version())?;
     let path = file(dir);
     // SQLite gives its side files the mode of the database.
     let made = locks::private(OpenOptions::new().append(true).create(true)).open(&path);
@@ -33,6 +31,14 @@ pub(super) fn reader(dir: &Path) -> Result<Connection, StoreError> {
     let db = connect(&file(dir))?;
     db.pragma_update(None, "query_only", true).map_err(Fail::from)?;
     Ok(db)
+}
+
+/// Refuses a SQLite that a program was linked with instead of the one compiled in.
+fn trusted(number: i32, found: &'static str) -> Result<(), StoreError> {
+    if number < NEEDED.0 {
+        return Err(StoreError::OldSqlite { found, needed: NEEDED.1 });
+    }
+    Ok(())
 }
 
 fn connect(path: &Path) -> Result<Connection, Fail> {
@@ -70,3 +76,49 @@ const BUSY: Duration = Duration::from_secs(10);
 const PAGE: u32 = 8192;
 /// More than there are statements in the store.
 const STATEMENTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_sqlite_is_refused() {
+        let check = |number: i32, name: &'static str, expect: &str| {
+            let end = trusted(number, name).map_or_else(|error| error.to_string(), |()| "trusted".into());
+            assert!(end.starts_with(expect), "{name}: {end}");
+        };
+        check(
+            3_051_002,
+            "3.51.2",
+            "SQLite 3.51.2 can damage a database that several processes use; build with 3.51.3",
+        );
+        check(3_051_003, "3.51.3", "trusted");
+        check(rusqlite::version_number(), rusqlite::version(), "trusted");
+    }
+
+    /// What a later connection cannot see of an earlier one.
+    #[test]
+    fn each_connection_has_the_settings_that_keep_answers() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = writer(dir.path(), &SqliteOptions::default()).unwrap();
+        let reader = reader(dir.path()).unwrap();
+        let setting = |db: &Connection, name: &str| -> String {
+            db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+                .map_or_else(|error| error.to_string(), |value| format!("{value:?}"))
+        };
+        let check = |db: &Connection, name: &str, expect: &str| {
+            assert_eq!(setting(db, name), format!("Integer({expect})"), "{name}");
+        };
+        check(&writer, "page_size", "8192");
+        check(&writer, "foreign_keys", "1");
+        check(&writer, "fullfsync", "1");
+        check(&reader, "query_only", "1");
+        for db in [&writer, &reader] {
+            check(db, "synchronous", "2");
+            // A file that shrinks under a mapping would kill the process.
+            check(db, "mmap_size", "0");
+            check(db, "busy_timeout", "10000");
+        }
+        assert!(reader.execute_batch("DELETE FROM sessions").is_err(), "writes pass through the writer");
+    }
+}

@@ -39,6 +39,8 @@ fn of(error: rusqlite::Error) -> StoreError {
     let cause = Box::new(error);
     if code == Some(ErrorCode::DiskFull) {
         StoreError::DiskFull { cause }
+    } else if code == Some(ErrorCode::SystemIoFailure) {
+        StoreError::DiskFailed { cause }
     } else if matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)) {
         StoreError::DatabaseBusy { cause }
     } else if matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)) {

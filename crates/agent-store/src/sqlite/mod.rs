@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::{
-    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, SessionId,
-    SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
+    BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
+    SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
 use async_trait::async_trait;
 
@@ -137,6 +137,16 @@ impl Store for SqliteStore {
     async fn inputs(&self, session: &SessionId) -> Result<Vec<StoredInput>, StoreError> {
         let id = session.clone();
         self.inner.reader.ask(move |db| reads::inputs(db, &id)).await
+    }
+
+    async fn put_round(&self, session: &SessionId, round: &RoundSummary) -> Result<(), StoreError> {
+        let (id, turn, body) = (session.clone(), round.turn, write::json(session, round)?);
+        self.inner.writer.ask(move |db| writes::put_round(db, &id, turn, &body)).await
+    }
+
+    async fn rounds(&self, session: &SessionId) -> Result<Vec<RoundSummary>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::rounds(db, &id)).await
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {

@@ -1,6 +1,8 @@
 //! The reads, each run on a snapshot.
 
-use agent_core::{BlobHash, Event, Revision, SessionId, SessionRecord, SessionState, StoredInput, Usage};
+use agent_core::{
+    BlobHash, Event, Revision, RoundSummary, SessionId, SessionRecord, SessionState, StoredInput, Usage,
+};
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
 use super::fault::Fail;
@@ -47,6 +49,12 @@ pub(super) fn state(db: &Connection, id: &SessionId) -> Result<Option<SessionSta
 pub(super) fn inputs(db: &Connection, id: &SessionId) -> Result<Vec<StoredInput>, Fail> {
     let (n, _) = existing(db, id)?;
     Ok(rows::inputs(id, numbered(db, OPEN_INPUTS, n)?)?)
+}
+
+pub(super) fn rounds(db: &Connection, id: &SessionId) -> Result<Vec<RoundSummary>, Fail> {
+    let (n, _) = existing(db, id)?;
+    let rows = numbered(db, "SELECT turn, body FROM rounds WHERE session = ?1 ORDER BY turn", n)?;
+    Ok(rows::decode_all(id, rows, Row::Round)?)
 }
 
 fn state_rows(db: &Connection, n: i64, revision: u64) -> Result<StateRows, Fail> {

@@ -123,6 +123,7 @@ fn alone(db: &Connection, begin: &str, mut job: Box<dyn Job>) {
 fn transact(db: &Connection, begin: &str, job: &mut dyn Job) -> Result<(), Fail> {
     let tx = Tx::begin(db, begin)?;
     job.run(db)?;
+    debug_assert!(!db.is_autocommit(), "a job leaves its transaction to its worker");
     tx.commit()
 }
 
@@ -164,7 +165,7 @@ fn together(db: &Connection, batch: &mut [Box<dyn Job>]) -> Result<Vec<Result<()
         db.prepare_cached("SAVEPOINT job")?.execute(())?;
         let end = job.run(db);
         match end {
-            Ok(()) => {}
+            Ok(()) => debug_assert!(!db.is_autocommit(), "a job leaves its transaction to its worker"),
             Err(Fail::Refused(_)) => {
                 db.prepare_cached("ROLLBACK TO job")?.execute(())?;
             }

@@ -142,6 +142,22 @@ pub(super) fn put_input(
     Ok(InputId(id))
 }
 
+/// Keeps what was said of a turn.
+pub(super) fn put_round(
+    db: &Connection,
+    session: &SessionId,
+    turn: u64,
+    body: &write::Json,
+) -> Result<(), Fail> {
+    let kept = db
+        .prepare_cached(
+            "INSERT INTO rounds (session, turn, body) SELECT n, ?2, ?3 FROM sessions WHERE id = ?1
+             ON CONFLICT (session, turn) DO UPDATE SET body = excluded.body",
+        )?
+        .execute((session.as_str(), turn, body.get().as_bytes()))?;
+    if kept == 0 { Err(StoreError::Missing(session.clone()).into()) } else { Ok(()) }
+}
+
 /// Takes used inputs out of the inbox; the keys of those that have one stay.
 fn consume(db: &Connection, n: i64, holder: &Holder, used: &[InputId]) -> Result<(), Fail> {
     for InputId(input) in used {

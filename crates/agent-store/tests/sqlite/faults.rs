@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::{History, Revision};
-use agent_store::{SqliteOptions, SqliteStore, Store, StoreError};
+use agent_store::{Row, SqliteOptions, SqliteStore, Store, StoreError};
 use agent_testkit::store_suite::wait_for;
 
 use super::{Writer, id, open, picture, raw};
@@ -144,6 +144,26 @@ fn a_damaged_session_does_not_stop_another() {
     raw(dir.path()).execute_batch("UPDATE checkpoints SET body = x'31' WHERE session = 1").unwrap();
     assert!(wait_for(open(dir.path()).load(&id("broken"))).is_err());
     Writer::open(open(dir.path()), "whole").unwrap().step("hello again").unwrap();
+}
+
+/// The log and the costs do not depend on the checkpoint, and the name can be used again.
+#[test]
+fn a_session_with_a_damaged_checkpoint_can_be_looked_at_and_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::open(open(dir.path()), "s").unwrap();
+    writer.step("one").unwrap();
+    writer.step("two").unwrap();
+    drop(writer);
+    raw(dir.path()).execute_batch("UPDATE checkpoints SET body = x'31' WHERE revision = 2").unwrap();
+    let store = open(dir.path());
+    let error = wait_for(store.load(&id("s"))).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { row: Row::Checkpoint, .. }), "{error:?}");
+    assert_eq!(wait_for(store.events(&id("s"), 0)).unwrap().len(), 4);
+    assert_eq!(wait_for(store.usage(&id("s"))).unwrap().len(), 2);
+    assert!(wait_for(store.sessions()).unwrap().iter().all(Result::is_ok));
+    let lease = wait_for(store.lease(&id("s"))).unwrap();
+    wait_for(store.delete(lease)).unwrap();
+    assert_eq!(Writer::open(store, "s").unwrap().step("anew").unwrap(), Revision(1));
 }
 
 #[test]

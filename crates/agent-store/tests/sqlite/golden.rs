@@ -111,4 +111,4 @@ fn read(path: &Path) -> String {
 }
 
 /// The newest format.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;

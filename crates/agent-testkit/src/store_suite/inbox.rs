@@ -1,6 +1,9 @@
 //! What is said to a session from outside, by whoever does not hold it (requirement L7).
 
-use agent_core::{Checkpoint, Commit, Heard, Input, InputId, RawJson, Reply, RequestId, UserMessage};
+use agent_core::{
+    Checkpoint, Commit, EntryId, Heard, Input, InputId, RawJson, Reply, RequestId, RoundSummary, Text, Usage,
+    UserMessage,
+};
 use agent_store::StoreError;
 
 use super::parts::none;
@@ -63,12 +66,12 @@ pub async fn an_input_is_used_once(subject: Subject) {
         let checkpoint = running();
         let commit = Commit { checkpoint: &checkpoint, consumed: &used, ..plain(&open) };
         let is_whole = used == [input];
-        match store.commit(&open.lease, commit).await {
-            Ok(committed) if is_whole => open.revision = committed.revision,
-            Err(StoreError::NoInput { .. }) if !is_whole => {
-                assert_eq!(store.inputs(&open.id).await.unwrap().len(), 1, "{used:?}");
-            }
-            other => panic!("{used:?}: {other:?}"),
+        let end = store.commit(&open.lease, commit).await;
+        if is_whole {
+            open.revision = end.unwrap().revision;
+        } else {
+            assert!(matches!(end, Err(StoreError::NoInput { .. })), "{used:?}: {end:?}");
+            assert_eq!(store.inputs(&open.id).await.unwrap().len(), 1, "{used:?}");
         }
     }
     let checkpoint = running();
@@ -113,4 +116,25 @@ pub async fn only_an_open_turn_is_spoken_to(subject: Subject) {
     assert!(missing(store.put_input(&nobody, &said("x")).await.map(|_| ())));
     assert!(missing(store.inputs(&nobody).await.map(|_| ())));
     assert!(store.state(&nobody).await.unwrap().is_none());
+}
+
+/// What was said of turns is kept beside the session, in their order; the newest words of a turn stand (requirement D5).
+pub async fn what_was_said_of_turns_is_kept(subject: Subject) {
+    let open = create(&subject, "rounds").await;
+    let round = |turn: u64, words: &str| RoundSummary {
+        turn,
+        from: EntryId::at(0),
+        to: EntryId::at(2),
+        text: Text::new(words).unwrap(),
+        usage: Usage { input: 3, ..Usage::default() },
+    };
+    for said in [round(2, "two"), round(1, "one"), round(2, "again")] {
+        open.store.put_round(&open.id, &said).await.unwrap();
+    }
+    assert_eq!(open.store.rounds(&open.id).await.unwrap(), [round(1, "one"), round(2, "again")]);
+    let nobody = super::parts::id("nobody");
+    let missing = open.store.put_round(&nobody, &round(1, "x")).await;
+    assert!(matches!(missing, Err(StoreError::Missing(_))), "{missing:?}");
+    open.store.delete(open.lease).await.unwrap();
+    assert!(matches!(subject.store.rounds(&open.id).await, Err(StoreError::Missing(_))));
 }

@@ -67,7 +67,8 @@ pub struct HookMessage<'a> {
 pub enum AnswerFault {
     /// Neither 0 nor 2.
     #[error(
-        "it ended with exit code {code}; 0 means that it looked, 2 that the call is blocked. It said: {said}"
+        "it ended with exit code {code}; 0 means that it looked, 2 that the call is blocked{}",
+        told(said)
     )]
     Code {
         /// The code.
@@ -152,6 +153,11 @@ fn any_tool() -> Pattern {
 
 fn usual_timeout() -> u64 {
     60_000
+}
+
+/// What a command said, behind what became of it; nothing of one that said nothing.
+fn told(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(". It said: {said}") }
 }
 
 #[cfg(test)]

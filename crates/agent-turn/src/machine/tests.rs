@@ -104,7 +104,7 @@ fn continue_park_or_end() {
     check("p a:complete a=ok", "STEP(1) end completed");
     check("p a:complete a=err", "STEP(1) prepare 1");
     check("p a:x a=ok p b:x b=ok p c:x c=ok", "STEP(1) STEP(1) STEP(1) end max_steps");
-    check("p a:x a=ok p b:x b=ok p t", "STEP(1) STEP(1) STEP(0) end done");
+    check("p a:x a=ok p b:x b=ok p t", "STEP(1) STEP(1) STEP(0) end max_steps");
     check("p pause p pause p pause", "STEP(0) STEP(0) STEP(0) end max_steps");
     check("full", "STEP(0) end blocking_limit");
     check("called", "STEP(1) end no_progress");
@@ -145,8 +145,8 @@ fn a_newer_turn_is_refused_and_release_1_is_read() {
         r#"{"format":1,"id":"turn_3","steps":1,"step":1,"usage":{"input":5,"output":2},"state":"prepare"}"#;
     let turn = Turn::restore(&RawJson::parse(golden).unwrap()).unwrap();
     assert!(matches!(turn.poll(), Want::Prepare(step) if step.number() == 1));
-    let newer = golden.replace(r#""format":1"#, r#""format":2"#);
-    assert!(matches!(Turn::restore(&RawJson::parse(newer).unwrap()), Err(RestoreError::Newer { found: 2 })));
+    let newer = golden.replace(r#""format":1"#, r#""format":3"#);
+    assert!(matches!(Turn::restore(&RawJson::parse(newer).unwrap()), Err(RestoreError::Newer { found: 3 })));
 }
 
 #[test]

@@ -17,6 +17,25 @@ impl<A, B> Or<A, B> {
 
 impl<A: StopCondition, B: StopCondition> StopCondition for Or<A, B> {
     fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
-        self.first.check(cx).or_else(|| self.second.check(cx))
+        match self.first.check(cx) {
+            // Who reached the goal with the last of the budget reached it.
+            Some(limit) if limit.is_limit() => {
+                Some(self.second.check(cx).filter(|other| !other.is_limit()).unwrap_or(limit))
+            }
+            Some(first) => Some(first),
+            None => self.second.check(cx),
+        }
+    }
+
+    fn ahead(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        self.first.ahead(cx).or_else(|| self.second.ahead(cx))
+    }
+
+    fn advise(&self, cx: &StopCx<'_>) -> Option<String> {
+        self.first.advise(cx).or_else(|| self.second.advise(cx))
+    }
+
+    fn name(&self) -> String {
+        format!("{} or {}", self.first.name(), self.second.name())
     }
 }

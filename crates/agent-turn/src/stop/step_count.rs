@@ -11,7 +11,9 @@ pub struct StepCount {
     limit: u32,
 }
 
-/// Ends the turn once `limit` steps are complete; 0 counts as 1, because a step cannot be stopped before it began.
+/// Ends the turn once `limit` steps are complete; 0 counts as 1, because a step cannot be stopped before it began. Before
+/// the last one the model is told that it is the last, so that the turn ends with words; a limit of 1 leaves no step to
+/// warn before.
 ///
 /// ```
 /// use agent_turn::{StopConditionExt, step_count, tool_called};
@@ -31,5 +33,13 @@ impl Default for StepCount {
 impl StopCondition for StepCount {
     fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
         (cx.steps >= self.limit).then_some(Stop::Steps(self.limit))
+    }
+
+    fn ahead(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        (cx.steps.saturating_add(1) == self.limit).then_some(Stop::Steps(self.limit))
+    }
+
+    fn name(&self) -> String {
+        Stop::Steps(self.limit).to_string()
     }
 }

@@ -19,4 +19,8 @@ impl StopCondition for ToolCalled {
         let called = pairs.any(|(call, result)| call.name == self.tool && !result.output.is_error());
         called.then(|| Stop::Tool(self.tool.clone()))
     }
+
+    fn name(&self) -> String {
+        Stop::Tool(self.tool.clone()).to_string()
+    }
 }

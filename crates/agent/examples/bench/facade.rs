@@ -38,7 +38,8 @@ fn agent(job: &Job, store: Option<&Path>) -> Result<Agent, Fault> {
         .model(model)
         .system(SYSTEM)
         .tools(ToolSet::builder().with(echo).freeze()?)
-        .stop(step_count(u32::try_from(job.steps)?));
+        // One more than there are, because the last of a limit is announced.
+        .stop(step_count(u32::try_from(job.steps)?.saturating_add(1)));
     Ok(match store {
         Some(folder) => builder.store(SqliteStore::open(folder)?).build()?,
         None => builder.build()?,

@@ -56,7 +56,8 @@ async fn session(parts: Arc<Parts>, job: Arc<Job>, number: usize) -> Result<Outc
     let mut history = History::new();
     history.push(Entry::User(UserMessage::text(job.prompt(number))?))?;
     let mut encoder = parts.model.encoder();
-    let stop = step_count(u32::try_from(job.steps)?);
+    // One more than there are, because the last of a limit is announced.
+    let stop = step_count(u32::try_from(job.steps)?.saturating_add(1));
     let mut turn = Turn::new(TurnId::FIRST);
     let mut outcome = Outcome::default();
     loop {

@@ -103,9 +103,10 @@ fn text() -> String {
 /// As a careful user has them, for each tool that is called some of each kind.
 pub(super) fn permissions() -> Result<Permissions, Fault> {
     let mut rules = Vec::new();
-    let rule: [(fn(Pattern) -> PermissionRule, &[&str]); 3] =
+    type Rule = fn(Pattern) -> PermissionRule;
+    let kinds: [(Rule, &[&str]); 3] =
         [(PermissionRule::deny, &DENIED), (PermissionRule::ask, &ASKED), (PermissionRule::allow, &ALLOWED)];
-    for (rule, patterns) in rule {
+    for (rule, patterns) in kinds {
         for pattern in patterns {
             rules.push(rule(pattern.parse()?));
         }

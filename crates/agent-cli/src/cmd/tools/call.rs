@@ -11,6 +11,7 @@ use agent::{
 use agent_core::{ActionOutcome, BlobHash, Entry, ToolOutput};
 use agent_testkit::{Reply, ScriptedModel};
 use serde::Serialize;
+use serde_json::json;
 
 use super::on;
 use crate::args::CallArgs;
@@ -24,6 +25,8 @@ use crate::{assemble, skills, tell};
 const SESSION: &str = "tools-call";
 /// What the user of that session said.
 const PROMPT: &str = "Call the tool.";
+/// What the model is told helps nobody who sits before it.
+const DENIED: &str = "`--yes` answers a question with yes, `--allow RULE` lets such calls run without one; `agent permissions check` says what decided";
 
 /// A result as JSON.
 #[derive(Serialize)]
@@ -57,6 +60,9 @@ pub(crate) async fn call(args: CallArgs) -> Result<ExitCode, CliError> {
         return Err(CliError::NoResult { reason: end.reason });
     };
     show(&args, &Shown::of(&args.name, outcome, bytes, &output))?;
+    if outcome == ActionOutcome::Denied && !args.yes && !args.json {
+        tell::note(DENIED)?;
+    }
     if end.reason == TerminalReason::Aborted {
         return Ok(run::stopped());
     }
@@ -65,7 +71,9 @@ pub(crate) async fn call(args: CallArgs) -> Result<ExitCode, CliError> {
 
 /// An agent whose model makes this one call.
 fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result<Agent, CliError> {
-    let model = ScriptedModel::new(vec![Reply::tool(args.name.as_str(), args.input.as_str())]);
+    let script = script(args);
+    let steps = u32::try_from(script.len()).unwrap_or(u32::MAX);
+    let model = ScriptedModel::new(script);
     let Settings { workspace, permissions, hooks, keeper, .. } = settings;
     let skills = skills::find(&args.cwd, &args.skills, false)?;
     tell::skipped(&skills)?;
@@ -74,7 +82,7 @@ fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result
         .store(store)
         .tools(on(&args.cwd, &args.reach, &skills)?)
         .permissions(permissions);
-    let builder = assemble::with_hooks(builder.stop(step_count(1)), hooks, &workspace);
+    let builder = assemble::with_hooks(builder.stop(step_count(steps)), hooks, &workspace);
     let builder = match assemble::is_on_terminal() {
         _ if args.yes => builder.asker(AllowAll),
         // Nothing else is called in this session, so that only what is kept in settings is worth remembering.
@@ -82,6 +90,14 @@ fn agent(args: &CallArgs, settings: Settings, store: Arc<MemoryStore>) -> Result
         false => builder.asker(NobodyToAsk),
     };
     Ok(builder.rule_sink(keeper).build()?)
+}
+
+/// What the model says: the files it looks at, each in a step of its own, then the call.
+fn script(args: &CallArgs) -> Vec<Reply> {
+    let read = |path: &String| Reply::tool("read_file", json!({ "path": path }).to_string());
+    let mut script: Vec<Reply> = args.read.iter().map(read).collect();
+    script.push(Reply::tool(args.name.as_str(), args.input.as_str()));
+    script
 }
 
 /// The result that entered the history.

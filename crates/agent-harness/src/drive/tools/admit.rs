@@ -22,6 +22,7 @@ pub(super) enum Checked {
 /// Checks one call; `None` when the run was stopped meanwhile.
 pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
     // From here on the call is the one that runs; the history keeps what the model wrote.
+    let written = call;
     let resolved = match resolve(&site.config.tools, call) {
         Ok(resolved) => resolved,
         Err(output) => return Some(Checked::Answered(Done::at_once(call, output))),
@@ -44,6 +45,9 @@ pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
         Replied::Answered(done) => return Some(Checked::Answered(*done)),
     }
     let admitted = Admitted { call: call.clone(), tool, input, said: Said::default() };
+    if let Some(words) = refused_outside(site, written, call).await {
+        return Some(Checked::Answered(admitted.answered(ActionOutcome::Denied, ToolOutput::denied(words))));
+    }
     if site.config.tool_hooks.is_empty() {
         return judge(site, admitted).await;
     }
@@ -51,6 +55,20 @@ pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
         Hooked::Goes(admitted) => judge(site, admitted).await,
         Hooked::Ends(done) => Some(Checked::Answered(done)),
         Hooked::Stopped => None,
+    }
+}
+
+/// Why a rule refuses the call that stands for another one. All else is asked of the one inside, but a refusal that
+/// somebody wrote must not come to nothing.
+async fn refused_outside(site: &Site<'_>, written: &ToolCall, call: &ToolCall) -> Option<String> {
+    if written.name == call.name {
+        return None;
+    }
+    let (outer, input) = (site.config.tools.get(&written.name)?, written.input.json()?);
+    let proposal = Proposal { is_classified: true, ..Proposal::new(&**outer, &written.id, input) };
+    match site.permissions.check(proposal).await {
+        Verdict::Deny(words) => Some(words),
+        Verdict::Allow(_) | Verdict::Ask(_) => None,
     }
 }
 

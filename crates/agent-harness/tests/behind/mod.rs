@@ -1,0 +1,222 @@
+//! Work behind turns: nobody waits for it, nothing of it is lost silently, and a session is taken up from what it wrote.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agent_core::{Entry, EventBody, Rewrite, TerminalReason};
+use agent_harness::{
+    AfterTurn, AfterTurnCx, Background, Drained, Harness, HarnessConfig, RoundSummaries, SourceError,
+};
+use agent_store::Store;
+use agent_testkit::{Reply, ScriptedModel};
+use async_trait::async_trait;
+
+use crate::support::{Agent, Effects, Hands, Points, block, id, talk, watch};
+
+/// Takes a while, or never ends; counts how often it began and ended.
+#[derive(Debug, Default)]
+struct Slow {
+    takes: Option<Duration>,
+    began: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+#[async_trait]
+impl AfterTurn for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    async fn run(&self, cx: &AfterTurnCx) -> Result<(), SourceError> {
+        self.began.fetch_add(1, Ordering::SeqCst);
+        match self.takes {
+            Some(takes) => tokio::time::sleep(takes).await,
+            None => {
+                cx.cancel.cancelled().await;
+                return Ok(());
+            }
+        }
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+fn agent(replies: Vec<Reply>, change: impl FnOnce(&mut HarnessConfig)) -> Agent {
+    let agent = Agent::with(ScriptedModel::new(replies).by_history(), Points::default(), Effects::default());
+    let mut config = agent.harness.config().clone();
+    change(&mut config);
+    Agent { harness: Harness::new(config), ..agent }
+}
+
+/// Another process on the same store, with a script of its own.
+fn again(agent: &Agent, replies: Vec<Reply>, change: impl FnOnce(&mut HarnessConfig)) -> Agent {
+    let next = Agent::with(ScriptedModel::new(replies), agent.store.clone(), Effects::default());
+    let mut config = next.harness.config().clone();
+    change(&mut config);
+    Agent { harness: Harness::new(config), ..next }
+}
+
+#[test]
+fn nobody_waits_for_what_never_ends() {
+    block(async {
+        let slow = Arc::new(Slow::default());
+        let work = slow.clone();
+        let agent =
+            agent(vec![Reply::text("one"), Reply::text("two")], |config| config.after_turn = vec![work]);
+        let began = tokio::time::Instant::now();
+        for text in ["hello", "again"] {
+            let (events, end) = agent.say(text).await;
+            assert_eq!(end.reason, TerminalReason::Done);
+            assert!(matches!(events.last().unwrap().body, EventBody::SessionWaiting {}));
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO, "of virtual time");
+        let drained = agent.harness.drain(Duration::from_secs(1)).await;
+        assert_eq!(drained, Drained { finished: 0, stopped: 2 });
+        assert_eq!(slow.began.load(Ordering::SeqCst), 2);
+    });
+}
+
+#[test]
+fn what_is_begun_is_finished_before_the_end() {
+    block(async {
+        let slow = Arc::new(Slow { takes: Some(Duration::from_secs(30)), ..Slow::default() });
+        let work = slow.clone();
+        let replies = ["one", "two", "three"].map(Reply::text).to_vec();
+        let agent = agent(replies, |config| {
+            config.after_turn = vec![work];
+            config.background = Background::new(1);
+        });
+        for text in ["a", "b", "c"] {
+            agent.say(text).await;
+        }
+        let began = tokio::time::Instant::now();
+        let drained = agent.harness.drain(Duration::from_secs(300)).await;
+        assert_eq!(drained, Drained { finished: 3, stopped: 0 });
+        assert_eq!(began.elapsed(), Duration::from_secs(90), "one at a time");
+        assert_eq!(slow.ended.load(Ordering::SeqCst), 3);
+    });
+}
+
+/// Only what was brought to its end is looked at behind.
+#[test]
+fn a_turn_that_did_not_end_well_has_nothing_behind_it() {
+    block(async {
+        let slow = Arc::new(Slow::default());
+        let work = slow.clone();
+        let agent =
+            agent(vec![Reply::tool("slow", r#"{"what":"x"}"#)], |config| config.after_turn = vec![work]);
+        let run = agent.session().send("go").await.unwrap();
+        run.cancel().cancel();
+        assert_eq!(watch(run).await.1.reason, TerminalReason::Aborted);
+        agent.harness.drain(Duration::from_secs(1)).await;
+        assert_eq!(slow.began.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[derive(Debug)]
+struct Broken(bool);
+
+#[async_trait]
+impl AfterTurn for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+
+    async fn run(&self, _: &AfterTurnCx) -> Result<(), SourceError> {
+        assert!(!self.0, "it breaks down");
+        Err(SourceError::new("the harbour", "it is closed"))
+    }
+}
+
+#[test]
+fn what_fails_behind_a_turn_harms_nobody() {
+    block(async {
+        let agent = agent(vec![Reply::text("one"), Reply::text("two")], |config| {
+            config.after_turn = vec![Arc::new(Broken(true)), Arc::new(Broken(false))];
+        });
+        for text in ["a", "b"] {
+            assert_eq!(agent.say(text).await.1.reason, TerminalReason::Done);
+        }
+        assert_eq!(agent.harness.drain(Duration::from_secs(1)).await.stopped, 0);
+    });
+}
+
+const WORDS: [&str; 5] = ["planted tulips", "planted roses", "watered", "weeded", "raked"];
+
+/// A session of five turns, with words on the first `told` of them.
+async fn told(told: usize, clock: &Hands) -> Agent {
+    let replies = (0..WORDS.len()).map(|at| Reply::text(format!("{at} {}", "done ".repeat(400)))).collect();
+    let agent = agent(replies, |config| config.clock = Arc::new(clock.clone()));
+    let words = WORDS.map(Reply::text).to_vec();
+    let cheap: Arc<ScriptedModel> = Arc::new(ScriptedModel::new(words));
+    let summaries: Arc<dyn AfterTurn> = Arc::new(RoundSummaries::by(cheap));
+    for (at, text) in WORDS.iter().enumerate() {
+        let mut config = agent.harness.config().clone();
+        config.after_turn = (at < told).then(|| summaries.clone()).into_iter().collect();
+        let harness = Harness::new(config);
+        watch(harness.session(id()).send(format!("{at}: {text}?")).await.unwrap()).await;
+        harness.drain(Duration::from_secs(60)).await;
+    }
+    agent
+}
+
+/// The boundary that a session has when it was taken up.
+async fn boundary(agent: &Agent) -> Option<(String, usize)> {
+    let history = agent.history().await;
+    history.entries().iter().rev().find_map(|entry| {
+        let Entry::Boundary(Rewrite::Summary { text, kept_from, .. }) = entry else { return None };
+        Some((text.as_str().to_owned(), kept_from.position()))
+    })
+}
+
+#[test]
+fn a_session_is_taken_up_from_what_was_said_of_its_turns() {
+    let check = |words: usize, raw: Option<usize>, later_ms: i64| {
+        block(async {
+            let clock = Hands::default();
+            let first = told(words, &clock).await;
+            clock.forward(later_ms);
+            let next = again(&first, vec![Reply::text("ok")], |config| {
+                config.clock = Arc::new(clock.clone());
+                config.raw_rounds = raw;
+            });
+            let (events, end) = next.say("go on").await;
+            assert_eq!(end.reason, TerminalReason::Done);
+            let is_told = events.iter().any(|event| {
+                matches!(&event.body, EventBody::CompactionCompleted { tier, before, after, .. }
+                    if tier == "resume" && after < before)
+            });
+            let found = boundary(&next).await;
+            assert_eq!(is_told, found.is_some());
+            found
+        })
+    };
+    let day = 86_400_000;
+    let whole = "## Turn 1\nplanted tulips\n\n## Turn 2\nplanted roses".to_owned();
+    assert_eq!(check(5, Some(3), day), Some((whole, 4)), "two turns have words, three are raw");
+    assert_eq!(check(5, Some(4), day), Some(("## Turn 1\nplanted tulips".to_owned(), 2)));
+    assert_eq!(check(5, Some(5), day), None, "there is nothing older");
+    assert_eq!(check(5, None, day), None, "it is not wanted");
+    assert_eq!(check(5, Some(3), 1_000), None, "the provider still has the conversation");
+    assert_eq!(check(4, Some(3), day), None, "the last turn has no words");
+    assert_eq!(check(0, Some(3), day), None);
+}
+
+/// The words of a turn that had none are written with those of the next.
+#[test]
+fn what_was_missed_is_told_with_the_next_turn() {
+    block(async {
+        let agent = agent(["one", "two"].map(Reply::text).to_vec(), |_| {});
+        agent.say("a").await;
+        let cheap: Arc<ScriptedModel> = Arc::new(ScriptedModel::new(vec![Reply::text("both")]));
+        let next = again(&agent, vec![Reply::text("one"), Reply::text("two")], |config| {
+            config.after_turn = vec![Arc::new(RoundSummaries::by(cheap.clone()))];
+        });
+        next.say("b").await;
+        next.harness.drain(Duration::from_secs(60)).await;
+        let [round] = &next.store.rounds(&id()).await.unwrap()[..] else { panic!("one") };
+        assert_eq!((round.turn, round.from.position(), round.to.position()), (2, 0, 4));
+        assert_eq!(talk(&next.history().await).lines().count(), 4, "the session itself is as it was");
+    });
+}
