@@ -128,8 +128,13 @@ struct Within {
     share: Share,
 }
 
-impl StopCondition for Within {
-    fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
+impl Within {
+    /// Asks the child's own condition, then the parent's with what all of them used.
+    fn asked<T>(
+        &self,
+        cx: &StopCx<'_>,
+        ask: impl Fn(&dyn StopCondition, &StopCx<'_>) -> Option<T>,
+    ) -> Option<T> {
         let usage = {
             let mut pool = self.share.pool.lock().unwrap_or_else(PoisonError::into_inner);
             pool.insert(self.child.clone(), cx.usage.clone());
@@ -139,8 +144,26 @@ impl StopCondition for Within {
         };
         let steps = self.share.steps.saturating_add(cx.steps);
         let of_parent = StopCx { steps, usage: &usage, ..*cx };
-        let own = self.own.as_ref().and_then(|own| own.check(cx));
-        own.or_else(|| self.parent.check(&of_parent))
+        let own = self.own.as_ref().and_then(|own| ask(&**own, cx));
+        own.or_else(|| ask(&*self.parent, &of_parent))
+    }
+}
+
+impl StopCondition for Within {
+    fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        self.asked(cx, |condition, cx| condition.check(cx))
+    }
+
+    fn ahead(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        self.asked(cx, |condition, cx| condition.ahead(cx))
+    }
+
+    fn advise(&self, cx: &StopCx<'_>) -> Option<String> {
+        self.asked(cx, |condition, cx| condition.advise(cx))
+    }
+
+    fn name(&self) -> String {
+        self.own.as_ref().map_or_else(|| self.parent.name(), |own| own.name())
     }
 }
 
@@ -151,11 +174,29 @@ pub(crate) struct WithChildren<'a> {
     pub(crate) children: &'a Usage,
 }
 
-impl StopCondition for WithChildren<'_> {
-    fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
+impl WithChildren<'_> {
+    fn asked<T>(&self, cx: &StopCx<'_>, ask: impl Fn(&dyn StopCondition, &StopCx<'_>) -> T) -> T {
         let mut usage = cx.usage.clone();
         usage += self.children;
-        self.own.check(&StopCx { usage: &usage, ..*cx })
+        ask(self.own, &StopCx { usage: &usage, ..*cx })
+    }
+}
+
+impl StopCondition for WithChildren<'_> {
+    fn check(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        self.asked(cx, |condition, cx| condition.check(cx))
+    }
+
+    fn ahead(&self, cx: &StopCx<'_>) -> Option<Stop> {
+        self.asked(cx, |condition, cx| condition.ahead(cx))
+    }
+
+    fn advise(&self, cx: &StopCx<'_>) -> Option<String> {
+        self.asked(cx, |condition, cx| condition.advise(cx))
+    }
+
+    fn name(&self) -> String {
+        self.own.name()
     }
 }
 
