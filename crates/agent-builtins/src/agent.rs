@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use agent_core::{Action, RawJson, Wait};
+use agent_core::{AGENT_ACTION, Action, AgentTask, RawJson, Wait};
 use agent_tools::{Access, Call, Concurrency, Subject, Tool, ToolConfig, ToolError};
 
 use crate::built;
@@ -18,20 +18,6 @@ pub struct AgentKind {
     pub description: String,
 }
 
-/// A task as the runtime is asked to do it: the input of an [`Action`] of kind [`AGENT_ACTION`].
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "a record that the runtime reads")]
-pub struct AgentTask {
-    /// What is to be done, complete in itself.
-    pub task: String,
-    /// Which kind of agent does it; `None` for one like the agent that asks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// Whether the agent that asks goes on meanwhile.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub background: bool,
-}
-
 /// Gives tasks to sub-agents of these kinds (requirements T8, L10): the call waits for the runtime to do it, which alone
 /// runs agents. Not among [`crate::all`], because it needs a runtime that does.
 pub fn agent(kinds: &[AgentKind]) -> Arc<dyn Tool> {
@@ -41,13 +27,10 @@ pub fn agent(kinds: &[AgentKind]) -> Arc<dyn Tool> {
         async move { input.checked(&names) }
     };
     // What the child does is checked call by call; to be asked for again after a crash does no harm.
-    let config = ToolConfig::new("agent", description(kinds), Access::Session, ask).idempotent();
+    let config = ToolConfig::new(AGENT_ACTION, description(kinds), Access::Session, ask).idempotent();
     let config = config.concurrency(Concurrency::Parallel);
     built(config.subject(|input| Subject::Text(input.kind.unwrap_or_default())))
 }
-
-/// The kind of action that is a task for a sub-agent.
-pub const AGENT_ACTION: &str = "agent";
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Input {

@@ -62,7 +62,8 @@ use agent_tools::{Subject, Tool, ToolConfig};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-pub use agent::{AGENT_ACTION, AgentKind, AgentTask, agent};
+pub use agent::{AgentKind, agent};
+pub use agent_core::{AGENT_ACTION, AgentTask};
 pub use ask_question::ask_question;
 pub use bash::bash;
 pub use bash_kill::bash_kill;

@@ -166,6 +166,35 @@ pub enum EventBody {
         /// How it was closed.
         how: Closed,
     },
+    /// A sub-agent begins a task (requirement L10). Its own events are those of its session. It is told again, with the same
+    /// session, when a crash came between this and the beginning.
+    #[serde(rename = "subagent.started")]
+    SubagentStarted {
+        /// The call that asked for it.
+        call: CallId,
+        /// Where it works.
+        child: SessionId,
+        /// Which kind of agent; none for one like its parent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+        /// What it is to do.
+        task: Excerpt,
+    },
+    /// A sub-agent is done; once for each task that has a result.
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted {
+        /// The call that asked for it.
+        call: CallId,
+        /// Where it worked.
+        child: SessionId,
+        /// How its turn ended; none when it broke down before its turn did, and can be taken up by hand.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<TerminalReason>,
+        /// How many steps it took.
+        steps: u32,
+        /// Its tokens and those of its own sub-agents. They are not in the usage of the turn that asked.
+        usage: Usage,
+    },
     /// A compaction begins.
     #[serde(rename = "compaction.requested")]
     CompactionRequested {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::RequestId;
+
 /// A session's name: 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning with a dot, so that it is safe as a file name.
 /// Every event carries it, so clones share it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -53,10 +55,29 @@ impl SessionId {
     pub fn new(id: impl Into<String>) -> Result<Self, IdError> {
         let id = id.into();
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if id.is_empty() || id.len() > 128 || id.starts_with('.') || !id.chars().all(good) {
+        if id.is_empty() || id.len() > MOST_BYTES || id.starts_with('.') || !id.chars().all(good) {
             return Err(IdError::Session(id));
         }
         Ok(Self(id.into()))
+    }
+
+    /// The session of a sub-agent that a request of this session is a task for: this name, `.sub-` and 16 hexadecimal
+    /// digits of the request's. A name that would be too long is cut.
+    #[must_use]
+    pub fn child(&self, request: &RequestId) -> Self {
+        let digits = request.as_str().trim_start_matches("req_");
+        let digits: String = digits.chars().filter(char::is_ascii_hexdigit).take(CHILD_DIGITS).collect();
+        // The digits are of a digest of the whole name, so that a cut one is still its own. A name is ASCII.
+        let room = MOST_BYTES - CHILD_MARK.len() - CHILD_DIGITS;
+        let head = self.0.get(..room).unwrap_or(&self.0);
+        Self(format!("{head}{CHILD_MARK}{digits}").into())
+    }
+
+    /// The session that this one is a sub-agent of, as its name says; the beginning of that name where it was cut.
+    pub fn parent(&self) -> Option<&str> {
+        let (parent, digits) = self.0.rsplit_once(CHILD_MARK)?;
+        let is_digest = digits.len() == CHILD_DIGITS && digits.chars().all(|c| c.is_ascii_hexdigit());
+        (is_digest && !parent.is_empty()).then_some(parent)
     }
 
     /// The name.
@@ -64,6 +85,10 @@ impl SessionId {
         &self.0
     }
 }
+
+const MOST_BYTES: usize = 128;
+const CHILD_MARK: &str = ".sub-";
+const CHILD_DIGITS: usize = 16;
 
 impl CallId {
     /// Refuses only the empty name; every provider has its own grammar.

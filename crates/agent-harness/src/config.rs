@@ -17,7 +17,7 @@ use agent_turn::{DEFAULT_STEPS, Mode, StopCondition, StopConditionExt, step_coun
 use crate::SourceError;
 use crate::drive::{apart, asked};
 use crate::{
-    AfterTurn, AskPolicy, Asker, Background, Clock, ContextSource, Drained, HarnessError, Jitter,
+    AfterTurn, AskPolicy, Asker, Background, Children, Clock, ContextSource, Drained, HarnessError, Jitter,
     NobodyToAsk, PostCompact, PrepareCall, PromptSource, RandomJitter, RetryPolicy, RuleSink, Session,
     SystemClock,
 };
@@ -72,6 +72,8 @@ pub struct HarnessConfig {
     pub while_waiting: Heard,
     /// How long a parked turn waits for a reply; for ever when `None` (requirement L7).
     pub request_lifetime: Option<Duration>,
+    /// What does the tasks of sub-agents (requirement L10); without it a turn parks on each of them.
+    pub children: Option<Children>,
     /// What stands before and behind every tool call, in this order (requirement T3).
     pub tool_hooks: Vec<Arc<dyn ToolHook>>,
     /// Where rules go that a person wants to be remembered beyond a session.
@@ -116,6 +118,7 @@ impl HarnessConfig {
             asker: Arc::new(NobodyToAsk),
             while_waiting: Heard::After,
             request_lifetime: None,
+            children: None,
             tool_hooks: Vec::new(),
             rule_sink: None,
             after_turn: Vec::new(),

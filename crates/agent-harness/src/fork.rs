@@ -188,7 +188,8 @@ fn narrowed(config: &HarnessConfig, record: &SessionRecord, allow: &[Pattern]) -
             PermissionMode::Default
         }
     };
-    Permissions { mode, rules: strict.chain(closed).chain(opened).collect(), classifier: None }
+    let ceiling = config.permissions.ceiling.clone();
+    Permissions { mode, rules: strict.chain(closed).chain(opened).collect(), classifier: None, ceiling }
 }
 
 /// The state without an open turn, and without what a person allowed for one session.

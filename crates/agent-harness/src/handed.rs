@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use agent_core::{Heard, Input, InputId, InputRequest, Reply, RequestId, SessionState, UserMessage};
+use agent_core::{
+    Heard, HeldRequest, Input, InputId, InputRequest, Reply, RequestId, SessionState, UserMessage,
+};
 use agent_store::StoreError;
 
 use crate::drive::{Incoming, fits};
-use crate::{HarnessError, RequestError, Run, Session};
+use crate::{HarnessError, RequestError, Run, Session, kin};
 
 /// Who hears what was said.
 #[derive(Debug)]
@@ -20,7 +22,8 @@ pub enum Handed {
 
 impl Session {
     /// Replies to a request of the open turn. The first reply to a request stands; it is stored before this returns. A turn
-    /// that waits is taken up: calls whose replies are there run, and it parks again while others are missing.
+    /// that waits is taken up: calls whose replies are there run, and it parks again while others are missing. A request of a
+    /// sub-agent is answered here as well: the reply goes to it, and the turn that waits for it is taken up.
     ///
     /// # Errors
     /// When there is no such request, it was answered or has lapsed, or the reply is none to it. Nothing has changed then,
@@ -29,6 +32,11 @@ impl Session {
         let refused = |cause| HarnessError::Request { session: self.id.clone(), cause };
         let state = self.config.store.state(&self.id).await?;
         let held = state.as_ref().map(SessionState::held).unwrap_or_default();
+        if held.iter().all(|held| held.request.id != *request)
+            && kin::reply(&self.config, &self.id, &held, (request, &reply)).await?
+        {
+            return self.wake(&held).await;
+        }
         fits(&held, &self.config, request, &reply).map_err(refused)?;
         let input = Input::Reply { request: request.clone(), reply };
         match self.config.store.put_input(&self.id, &input).await {
@@ -61,10 +69,30 @@ impl Session {
         }
     }
 
-    /// What the open turn waits for; nothing when it does not wait.
+    /// What the open turn waits for, and behind that what its sub-agents wait for; nothing when it does not wait.
     pub async fn requests(&self) -> Result<Vec<InputRequest>, HarnessError> {
         let state = self.config.store.state(&self.id).await?;
-        Ok(state.map(|state| state.open_requests()).unwrap_or_default())
+        let held = state.as_ref().map(SessionState::held).unwrap_or_default();
+        let of_children = kin::requests(&self.config, &self.id, &held).await?;
+        let own = state.map(|state| state.open_requests()).unwrap_or_default();
+        Ok(own.into_iter().chain(of_children).collect())
+    }
+
+    /// Takes the session up because a sub-agent of it can go on, or leaves it to the worker that has it.
+    async fn wake(&self, waits: &[HeldRequest]) -> Result<Handed, HarnessError> {
+        for _ in 0..TRIES {
+            match self.start(Incoming::Nothing).await {
+                Ok(run) => return Ok(Handed::Run(run)),
+                Err(HarnessError::AtWork(_) | HarnessError::Store(StoreError::Busy { .. })) => {}
+                Err(HarnessError::NothingToResume(_)) => return Ok(Handed::Elsewhere),
+                Err(error) => return Err(error),
+            }
+            if !kin::can_go_on(&self.config, &self.id, waits).await? {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(Handed::Elsewhere)
     }
 
     /// Takes the session up for an input, or leaves it to the worker that has it.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_core::{
-    Accountant, BlobHash, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
-    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Revision, RoundSummary, SessionId,
-    SessionMeta, Slots, StoredInput, TerminalReason, Usage, UserMessage,
+    Accountant, BlobHash, CallId, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
+    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Reply, RequestId, Revision, RoundSummary,
+    SessionId, SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage, UserMessage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -232,6 +232,16 @@ impl Live {
             Entry::Step(_) | Entry::Note(_) | Entry::Boundary(_) => None,
         });
         said.is_some_and(|said| said == message || Date::opened(said) == message.parts())
+    }
+
+    /// Answers the open request of a call that a sub-agent did; the request, if the turn was parked on it.
+    pub(crate) fn close_task(&mut self, call: &CallId, output: &ToolOutput) -> Option<RequestId> {
+        let is_open = |held: &&mut HeldRequest| {
+            held.request.call == *call && held.reply.is_none() && held.request.agent_task().is_some()
+        };
+        let held = self.requests.iter_mut().find(is_open)?;
+        held.reply = Some(Reply::Output(output.clone()));
+        Some(held.request.id.clone())
     }
 
     pub(crate) fn revision(&self) -> Revision {

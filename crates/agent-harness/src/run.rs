@@ -44,7 +44,9 @@ pub struct TurnEnd {
     pub steps: u32,
     /// Its tokens, those of failed and aborted calls included.
     pub usage: Usage,
-    /// What a parked turn waits for.
+    /// Tokens of the sub-agents that gave this turn a result, and of theirs; not a part of `usage`.
+    pub children: Usage,
+    /// What a parked turn waits for; behind its own requests those of its sub-agents.
     pub requests: Vec<InputRequest>,
     /// The failure of the model call that ended it.
     pub error: Option<ModelError>,

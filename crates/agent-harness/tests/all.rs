@@ -5,6 +5,7 @@
 mod abort;
 mod behind;
 mod cache;
+mod children;
 mod crash;
 mod date;
 mod doctor;

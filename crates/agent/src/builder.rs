@@ -2,6 +2,7 @@
 
 mod prepare;
 mod prompt;
+mod subagents;
 mod task;
 mod tools;
 mod turn;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use agent_cache::Lifetimes;
 use agent_core::{CardError, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
-    AfterTurn, AskPolicy, Asker, Checkup, Clock, ContextSource, Drained, Harness, HarnessConfig, PostCompact,
-    PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
+    AfterTurn, AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Drained, Harness, HarnessConfig,
+    PostCompact, PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::{FragmentError, Prompt};
@@ -105,6 +106,7 @@ struct Parts {
     ask: Option<AskPolicy>,
     counter: Option<Arc<dyn TokenCounter>>,
     after_compaction: Vec<Arc<dyn PostCompact>>,
+    children: Option<Children>,
     task: task::TaskParts,
     #[cfg(feature = "builtins")]
     searches_web: bool,
@@ -114,7 +116,7 @@ impl Parts {
     /// The tools, with the search of the model's provider behind them where it is wanted and there is one.
     #[cfg(feature = "builtins")]
     fn tools(&mut self, model: &dyn LanguageModel) -> ToolSet {
-        let tools = self.tools.take().unwrap_or_default();
+        let tools = subagents::with_tool(self.tools.take().unwrap_or_default(), self.children.as_ref());
         let search = agent_builtins::web_search(&model.profile().provider).filter(|_| self.searches_web);
         let Some(search) = search.filter(|search| tools.get(search.card().name()).is_none()) else {
             return tools;
@@ -218,6 +220,7 @@ impl AgentBuilder<WithModel> {
             permissions: with_classifier(parts.permissions.unwrap_or_default(), parts.classifier),
             asker: parts.asker.unwrap_or_else(|| defaults.asker.clone()),
             tool_hooks: parts.tool_hooks,
+            children: parts.children,
             rule_sink: parts.rule_sink,
             after_turn: parts.after_turn,
             while_waiting: parts.while_waiting.unwrap_or_default(),

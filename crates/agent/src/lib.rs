@@ -75,12 +75,12 @@ pub use agent_core::{
 };
 pub use agent_harness::{
     AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, Background,
-    CallChanges, CallCx, CheckStatus, Checkup, Clock, CompactedTier, Compaction, ContextCx, ContextSource,
-    Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier,
-    Finding, ForkedEnd, ForkedRun, Handed, Harness, HarnessConfig, HarnessError, Jitter, MessageKind, Next,
-    NobodyToAsk, PostCompact, PostCompactCx, PrepareCall, PromptSource, RandomJitter, RequestError,
-    RetryPolicy, RoundSummaries, RuleSink, RuleSinkError, Run, Session, SourceError, StepReport, SystemClock,
-    TurnEnd, Workspace, fork_stored,
+    CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, Clock, CompactedTier, Compaction,
+    ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart,
+    ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed, Harness, HarnessConfig,
+    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
+    PromptSource, RandomJitter, RequestError, RetryPolicy, RoundSummaries, RuleSink, RuleSinkError, Run,
+    Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace, fork_stored,
 };
 pub use agent_store::{
     Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,
@@ -176,4 +176,5 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/cache-scenarios.md")]
 #[doc = include_str!("../../../docs/guides/prompts.md")]
 #[doc = include_str!("../../../docs/guides/prepare.md")]
+#[doc = include_str!("../../../docs/guides/subagents.md")]
 struct ReadmeDoctests;

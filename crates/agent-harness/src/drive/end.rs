@@ -82,6 +82,7 @@ impl Drive {
             text: self.last_words(),
             steps: self.turn.steps(),
             usage: self.spent.clone(),
+            children: self.children.clone(),
             requests: self.open_requests(),
             error: self.error.clone(),
             output: self.final_output(),

@@ -4,7 +4,7 @@ use agent_core::{Closed, Diagnostic, EventBody, Heard, Input, InputId, Reply, St
 use agent_turn::Report;
 
 use super::Drive;
-use crate::HarnessError;
+use crate::{HarnessError, kin};
 
 /// A message that waits in an inbox, whenever it was to be heard.
 pub(crate) fn message_of(stored: StoredInput) -> Option<(Option<InputId>, UserMessage)> {
@@ -54,7 +54,8 @@ impl Drive {
             // What was taken is a fact before anything follows from it.
             self.write().await?;
         }
-        let resumes = self.can_resume();
+        let resumes = self.can_resume()
+            || kin::can_go_on(&self.config, &self.live.meta.id, &self.live.requests).await?;
         if resumes {
             self.is_waiting_told = false;
             self.report(Report::Resume).await?;

@@ -29,16 +29,17 @@ use agent_prepare::Prepared;
 use agent_turn::{Report, Rules, Seen, Turn, Want};
 use tracing::Instrument;
 
-use crate::HarnessError;
+use crate::children::{Share, WithChildren};
 use crate::compaction::Done;
 use crate::config::HarnessConfig;
 use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::{Next, StepReport, TurnEnd};
+use crate::{HarnessError, kin};
 
 pub(crate) use ask::{apart, asked};
-pub(crate) use park::fits;
+pub(crate) use park::{fits, is_ready};
 pub(crate) use server::has_compacted;
 
 /// One message at work on one session: the only writer of its history.
@@ -73,6 +74,8 @@ pub(crate) struct Drive {
     error: Option<ModelError>,
     /// Tokens of this run's model calls, failed ones included.
     spent: Usage,
+    /// Tokens of the turn's sub-agents.
+    children: Usage,
     /// Tokens of the last model call, until a commit records them: also of one that failed or was stopped.
     unrecorded: Option<Usage>,
     /// Tokens of the step's attempts that failed.
@@ -159,6 +162,7 @@ impl Drive {
             is_waiting_told: false,
             error: None,
             spent: Usage::default(),
+            children: Usage::default(),
             unrecorded: None,
             voided: Usage::default(),
             saved: None,
@@ -224,7 +228,11 @@ impl Drive {
         loop {
             match self.step().await? {
                 Next::Step => {}
-                Next::Parked(kind) => return Ok(self.ended(TerminalReason::Parked(kind))),
+                Next::Parked(kind) => {
+                    let mut end = self.ended(TerminalReason::Parked(kind));
+                    end.requests.extend(self.requests_of_children().await?);
+                    return Ok(end);
+                }
                 Next::Ended(reason) => return Ok(self.ended(reason)),
             }
         }
@@ -240,6 +248,7 @@ impl Drive {
             }
             self.cannot_prepare(cause.to_string()).await?;
         }
+        self.count_children().await?;
         self.share_anew().await.map_err(|cause| HarnessError::Call { session: self.session(), cause })?;
         for report in std::mem::take(&mut self.recovered.reports) {
             self.report(report).await?;
@@ -279,11 +288,13 @@ impl Drive {
             active: self.prepared.active.as_ref(),
             context: &self.prepared.context,
             turn_from: self.turn_from,
+            share: self.share(),
         };
         let worked = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
-        let tools::Worked { results, spent } = worked;
+        let tools::Worked { results, spent, children } = worked;
         let model = self.config.summary_model.as_ref().unwrap_or(&self.config.model).clone();
         self.pay_beside(model.profile(), &spent);
+        self.children += &children;
         for result in results {
             self.report(Report::Result(result)).await?;
         }
@@ -298,12 +309,32 @@ impl Drive {
         Ok(())
     }
 
+    /// What the step at work leaves to its sub-agents.
+    fn share(&self) -> Share {
+        let mut usage = self.turn.usage().clone();
+        usage += &self.children;
+        Share::new(self.turn.steps(), usage)
+    }
+
+    /// Counts what sub-agents used before the turn was taken up, and nothing of other turns.
+    async fn count_children(&mut self) -> Result<(), HarnessError> {
+        let begins = matches!(self.turn.poll(), Want::Prepare(_)) && self.turn.steps() == 0;
+        let is_fresh = begins && self.recovered.reports.is_empty();
+        self.children = if self.config.children.is_some() && !is_fresh {
+            kin::spent(&*self.config.store, &self.live.meta.id, self.turn.id()).await?
+        } else {
+            Usage::default()
+        };
+        Ok(())
+    }
+
     /// Tells the turn, and commits when that completed a step or ended the turn.
     async fn report(&mut self, report: Report) -> Result<(), HarnessError> {
         let at = self.turn.step();
         self.tell_seen();
         let config = self.config.clone();
-        let rules = Rules { stop: &*config.stop, mode: &config.mode };
+        let stop = WithChildren { own: &*config.stop, children: &self.children };
+        let rules = Rules { stop: &stop, mode: &config.mode };
         let step = self.turn.handle(rules, report)?;
         let stopped =
             step.is_some() && self.cancel.is_cancelled() && matches!(self.turn.poll(), Want::Prepare(_));

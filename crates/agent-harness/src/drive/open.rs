@@ -103,6 +103,7 @@ impl Drive {
                 }
                 JournalRecord::Finished { result, slots } => {
                     recovered.lost.remove(&result.call);
+                    self.live.close_task(&result.call, &result.output);
                     if let Some(slots) = slots {
                         self.live.slots.update(|now| *now = slots);
                     }

@@ -3,10 +3,13 @@
 use agent_core::{
     Closed, EventBody, HeldRequest, InputRequest, ParkKind, PendingStep, Reply, RequestId, ToolCall, Wait,
 };
+use agent_turn::Turn;
 
 use super::Drive;
+use super::tools::blocks;
 use crate::config::HarnessConfig;
 use crate::error::RequestError;
+use crate::{HarnessError, kin};
 
 /// Whether a reply can be taken by one of these requests.
 pub(crate) fn fits(
@@ -33,6 +36,24 @@ pub(crate) fn fits(
     Ok(())
 }
 
+/// Whether a call of a turn has what it waits for, or waited too long.
+pub(crate) fn is_ready(turn: &Turn, held: &[HeldRequest], now_ms: i64) -> bool {
+    let unanswered = turn.pending().into_iter().flat_map(PendingStep::unanswered);
+    let newest = unanswered.filter_map(|call| held.iter().rfind(|held| held.request.call == call.id));
+    let mut is_blocked = false;
+    for HeldRequest { request, reply } in newest {
+        let blocks = blocks(request.wait.kind());
+        match reply {
+            // It runs when what is before it ran: to take it up before would change nothing, for ever.
+            Some(_) if blocks && is_blocked => {}
+            Some(_) => return true,
+            None if request.is_expired(now_ms) => return true,
+            None => is_blocked |= blocks,
+        }
+    }
+    false
+}
+
 impl Drive {
     /// What the calls of a step wait for that have no result, as the first of them says; `None` when none waits.
     pub(super) fn waits_for(&self, pending: &PendingStep) -> Option<ParkKind> {
@@ -52,11 +73,12 @@ impl Drive {
 
     /// Whether a parked turn has something to do: a call that waits has its reply, or waited too long.
     pub(super) fn can_resume(&self) -> bool {
-        let now = self.config.clock.now_ms();
-        let unanswered = self.turn.pending().into_iter().flat_map(PendingStep::unanswered);
-        let mut newest = unanswered
-            .filter_map(|call| self.live.requests.iter().rfind(|held| held.request.call == call.id));
-        newest.any(|held| held.reply.is_some() || held.request.is_expired(now))
+        is_ready(&self.turn, &self.live.requests, self.config.clock.now_ms())
+    }
+
+    /// What the turn's sub-agents wait for, beside what it waits for itself.
+    pub(super) async fn requests_of_children(&self) -> Result<Vec<InputRequest>, HarnessError> {
+        Ok(kin::requests(&self.config, &self.live.meta.id, &self.live.requests).await?)
     }
 
     /// The requests that are open.

@@ -420,6 +420,27 @@ fn calls_behind_one_that_waits_for_leave_run_after_it() {
     check(two, &[], vec![Answer::Allow, Answer::Allow], &["a", "b"]);
 }
 
+/// A reply to what stands behind a call that waits for leave is kept until that one ran.
+#[test]
+fn a_reply_to_the_second_waits_for_the_first() {
+    for restart in [false, true] {
+        block(async {
+            let two = Reply::tool("put", r#"{"what":"a"}"#).call("put", r#"{"what":"b"}"#);
+            let mut scene = Scene::new(vec![two, Reply::text("ok")]);
+            let (_, requests) = scene.park(ParkKind::Approval).await;
+            assert_eq!(requests.len(), 2, "both are shown");
+            let parked = TerminalReason::Parked(ParkKind::Approval);
+            assert_eq!(scene.respond(&requests[1].id, Answer::Allow).await, parked);
+            assert!(scene.agent.effects.all().is_empty(), "it does not run before the first");
+            if restart {
+                scene = scene.again();
+            }
+            assert_eq!(scene.respond(&requests[0].id, Answer::Allow).await, TerminalReason::Done);
+            assert_eq!(scene.agent.effects.all(), ["a", "b"]);
+        });
+    }
+}
+
 #[test]
 fn a_stopped_turn_withdraws_its_requests() {
     block(async {

@@ -45,6 +45,9 @@ pub struct Permissions {
     pub rules: Vec<PermissionRule>,
     /// Who looks at calls before a person is asked.
     pub classifier: Option<Arc<dyn Classifier>>,
+    /// What these permissions never go beyond, in a sub-agent those of its parent (case A05): a call is judged by both, and
+    /// the stricter of the two holds. The classifier of a ceiling is not asked.
+    pub ceiling: Option<Arc<Permissions>>,
 }
 
 /// What happens where no rule speaks.
@@ -104,9 +107,8 @@ impl<'a> Proposal<'a> {
 impl Proposal<'_> {
     /// Whether nobody but the mode or the tool wants a person.
     fn may_be_classified(&self, ruling: &Ruling) -> bool {
-        let by_default = matches!(ruling.by, DecidedBy::Mode(_) | DecidedBy::Tool);
         ruling.decision == PermissionDecision::Ask
-            && by_default
+            && ruling.is_default()
             && self.asked_by.is_none()
             && !self.is_classified
     }
@@ -155,8 +157,7 @@ impl Permissions {
         let access = tool.traits().access;
         // Most calls are decided without a look at their input.
         let looks = self
-            .rules
-            .iter()
+            .all_rules()
             .chain(proposal.remembered)
             .any(|rule| rule.pattern.names(name) && rule.pattern.argument().is_some());
         let subject = if looks { Some(Subject::of(tool, input).await) } else { None };
@@ -198,8 +199,38 @@ impl Permissions {
         }
     }
 
+    /// The same permissions below a ceiling: nothing is allowed that either refuses, and nothing runs unasked that either
+    /// asks for. A classifier among them gives way to the ceiling's, since only that one was trusted to allow.
+    #[must_use]
+    pub fn within(self, ceiling: Arc<Self>) -> Self {
+        let ceiling = match self.ceiling {
+            None => ceiling,
+            Some(own) => Arc::new((*own).clone().within(ceiling)),
+        };
+        Self { classifier: ceiling.classifier.clone(), ceiling: Some(ceiling), ..self }
+    }
+
     /// What happens to a call, and why: pure, so that rules can be tried without a session.
     pub fn rule_on(
+        &self,
+        matter: &Matter<'_>,
+        remembered: &[PermissionRule],
+        allowed_by: Option<&str>,
+    ) -> Ruling {
+        let own = self.rule_below(matter, remembered, allowed_by);
+        let Some(ceiling) = &self.ceiling else { return own };
+        let above = ceiling.rule_on(matter, remembered, allowed_by);
+        if above.strictness() > own.strictness() { above } else { own }
+    }
+
+    /// The rules, and those of the ceilings.
+    fn all_rules(&self) -> impl Iterator<Item = &PermissionRule> {
+        let levels = std::iter::successors(Some(self), |below| below.ceiling.as_deref());
+        levels.flat_map(|level| &level.rules)
+    }
+
+    /// What these say, whatever is above them.
+    fn rule_below(
         &self,
         matter: &Matter<'_>,
         remembered: &[PermissionRule],
@@ -368,6 +399,16 @@ impl PermissionMode {
 }
 
 impl Ruling {
+    /// Whether no rule spoke.
+    fn is_default(&self) -> bool {
+        matches!(self.by, DecidedBy::Mode(_) | DecidedBy::Tool)
+    }
+
+    /// Of two rulings that ask, the one that a classifier or a memory may not answer is the stricter.
+    fn strictness(&self) -> (PermissionDecision, bool, bool) {
+        (self.decision, !self.is_default(), self.is_firm())
+    }
+
     /// Whether nothing that is remembered in a session can lift it.
     pub(crate) fn is_firm(&self) -> bool {
         match &self.by {

@@ -356,7 +356,8 @@ fn a_classifier_stands_only_before_a_person_who_is_asked_by_default() {
                  expect: [&str; 3]| {
         let rulings = all().map(|said| {
             let judge = Arc::new(Says(said, std::sync::atomic::AtomicUsize::new(0)));
-            let permissions = Permissions { mode, rules: rules(given), classifier: Some(judge.clone()) };
+            let permissions =
+                Permissions { mode, rules: rules(given), classifier: Some(judge.clone()), ceiling: None };
             let proposal = Proposal { asked_by: hook, ..Proposal::new(&*put, &call, &input) };
             let verdict = permissions.check(proposal).now_or_never().unwrap();
             let asked = judge.1.load(std::sync::atomic::Ordering::SeqCst);
@@ -456,5 +457,26 @@ fn a_pattern_speaks_of_parts() {
         check("bash(git:*)", command("ls && /usr/bin/git push"), true);
         check("bash(git:*)", command("ls"), false);
         check("bash(git:*)", command("$x push"), true);
+    }
+}
+
+/// Of two rulings the stricter holds, and one that a classifier may not answer is stricter than one that it may.
+#[test]
+fn a_ceiling_only_narrows() {
+    use PermissionDecision::{Allow, Ask, Deny};
+    let decisions: [&[(PermissionDecision, &str)]; 4] = [&[], &[(Allow, "t")], &[(Ask, "t")], &[(Deny, "t")]];
+    let matter = Matter { tool: "t", access: Access::Execute, own: None, subject: None, before: None };
+    for above in decisions {
+        for below in decisions {
+            let ceiling = Permissions { rules: rules(above), ..Permissions::default() };
+            let own = Permissions { rules: rules(below), ..Permissions::default() };
+            let [high, low] = [&ceiling, &own].map(|one| one.rule_on(&matter, &[], None));
+            let both = own.within(Arc::new(ceiling)).rule_on(&matter, &[], None);
+            assert_eq!(both.decision, high.decision.max(low.decision), "{above:?} {below:?}");
+            let is_by_rule = [&high, &low]
+                .iter()
+                .any(|one| one.decision == both.decision && matches!(one.by, DecidedBy::Rule(_)));
+            assert_eq!(matches!(both.by, DecidedBy::Rule(_)), is_by_rule, "{above:?} {below:?}");
+        }
     }
 }

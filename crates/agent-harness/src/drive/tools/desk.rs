@@ -1,13 +1,16 @@
 //! Where the calls of a step are run batch by batch, and their answers collected, journaled and told.
 
 use agent_core::{
-    ActionCall, EntryId, EventBody, Excerpt, JournalRecord, PendingStep, ToolCall, ToolResult, Usage,
+    ActionCall, Closed, EntryId, EventBody, Excerpt, InputRequest, JournalRecord, PendingStep, ToolCall,
+    ToolResult, Usage,
 };
 use futures_util::StreamExt;
+use futures_util::future::Either;
 use futures_util::stream::FuturesUnordered;
 
 use super::admit::{self, Checked};
 use super::approve::{self, Asked};
+use super::child::{self, Errand, Returned};
 use super::execute::{Ran, execute};
 use super::finish::{Finished, finish};
 use super::{Cleared, Done, Site, Waiting, Work, Worked, hold};
@@ -32,9 +35,15 @@ pub(super) struct Desk<'a> {
 }
 
 /// What came of a call that began.
-enum Ended {
+pub(super) enum Ended {
     Finished(Finished),
     Waits(Waiting),
+    /// A sub-agent is to do it.
+    Errand(Box<Errand>),
+    /// A sub-agent did it.
+    Returned(Finished, Returned),
+    /// A sub-agent waits itself.
+    Parked(InputRequest),
 }
 
 /// How a batch ended.
@@ -66,7 +75,11 @@ impl<'a> Desk<'a> {
             records.push(JournalRecord::Response(work.pending.clone()));
             records.extend(work.active.cloned().map(JournalRecord::Active));
         }
-        let worked = Worked { results: Vec::with_capacity(calls.len()), spent: Usage::default() };
+        let worked = Worked {
+            results: Vec::with_capacity(calls.len()),
+            spent: Usage::default(),
+            children: Usage::default(),
+        };
         let (pending, turn_from) = (&work.pending, work.turn_from);
         Self { site, pending, turn_from, calls, live, out, records, is_blocked: false, worked }
     }
@@ -99,13 +112,16 @@ impl Desk<'_> {
             if !admitted.tool.traits().idempotent {
                 self.records.push(JournalRecord::Started(admitted.call.id.clone()));
             }
-            running.push(async move {
+            running.push(Either::Left(async move {
                 let cx = site.cx(&admitted.call, &*admitted.tool);
                 match execute(cx, site.cancel, admitted, permit).await {
                     Ran::Done(done) => finish(site, done).await.map(Ended::Finished),
-                    Ran::Waits(waiting) => Ok(Ended::Waits(waiting)),
+                    Ran::Waits(errand) if child::is_errand(site, &errand.waiting) => {
+                        Ok(Ended::Errand(Box::new(errand)))
+                    }
+                    Ran::Waits(errand) => Ok(Ended::Waits(errand.waiting)),
                 }
-            });
+            }));
         }
         if running.is_empty() {
             return Ok(Batch::Done);
@@ -115,6 +131,16 @@ impl Desk<'_> {
             match ended? {
                 Ended::Finished(finished) => self.record(finished),
                 Ended::Waits(waiting) => self.hold(waiting),
+                Ended::Errand(errand) => {
+                    let sent = self.send(*errand).await?;
+                    // On the heap: few calls are errands.
+                    running.push(Either::Right(Box::pin(child::run(site, sent))));
+                }
+                Ended::Returned(finished, returned) => {
+                    self.welcome(&finished, returned);
+                    self.record(finished);
+                }
+                Ended::Parked(request) => self.hold_on(request),
             }
             if !running.is_empty() {
                 self.flush().await?;
@@ -165,6 +191,18 @@ impl Desk<'_> {
         let finished = finish(self.site, done).await?;
         self.record(finished);
         Ok(())
+    }
+
+    /// Tells that a sub-agent is done, and counts what it used.
+    fn welcome(&mut self, finished: &Finished, returned: Returned) {
+        let Returned { child, reason, steps, usage } = returned;
+        self.worked.children += &usage;
+        let call = finished.call.id.clone();
+        if let Some(request) = self.live.close_task(&call, &finished.output) {
+            let how = Closed::Answered;
+            self.out.stage(EventBody::InputClosed { request, call: call.clone(), how });
+        }
+        self.out.stage(EventBody::SubagentCompleted { call, child, reason, steps, usage });
     }
 
     async fn flush(&mut self) -> Result<(), HarnessError> {

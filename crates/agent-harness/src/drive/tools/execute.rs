@@ -9,6 +9,7 @@ use agent_tools::{Permit, Tool, ToolCx, ToolEnd, ToolError};
 use futures_util::FutureExt;
 use tracing::Instrument;
 
+use super::child::Errand;
 use super::{Admitted, Done, Waiting};
 
 /// How long a tool or a hook may take to wind up after it was told to stop.
@@ -17,7 +18,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// How a run ended.
 pub(super) enum Ran {
     Done(Done),
-    Waits(Waiting),
+    /// It waits; the rest of the call stands beside it.
+    Waits(Errand),
 }
 
 /// Runs it.
@@ -28,7 +30,10 @@ pub(super) async fn execute(cx: ToolCx, stop: &Cancel, admitted: Admitted, permi
     let ran = run_guarded(&cx, &*tool, permit, &input).instrument(span.clone()).await;
     let (output, made_by) = match ran {
         Ok(ToolEnd::Output(output)) => (output, Some(tool)),
-        Ok(ToolEnd::Waits(wait)) => return Ran::Waits(Waiting { call, input, wait }),
+        Ok(ToolEnd::Waits(wait)) => {
+            let waiting = Waiting { call, input, wait };
+            return Ran::Waits(Errand { waiting, said, tool, span });
+        }
         Err(error) => (ToolOutput::error(error.to_string()), None),
     };
     let outcome = match output.is_error() {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    ActionOutcome, Approval, EventBody, HeldRequest, InputRequest, JournalRecord, ParkKind, RawJson, Reply,
-    RequestId, ToolCall, ToolOutput, Wait,
+    AGENT_ACTION, ActionOutcome, Approval, EventBody, HeldRequest, InputRequest, JournalRecord, ParkKind,
+    RawJson, Reply, RequestId, ToolCall, ToolOutput, Wait,
 };
 use agent_tools::{AskRequest, Tool};
 use sha2::{Digest, Sha256};
@@ -27,11 +27,16 @@ pub(super) enum Replied {
 }
 
 /// Whether calls behind one that waits for this do not run before it: it may yet have an effect itself.
-pub(super) fn blocks(kind: ParkKind) -> bool {
+pub(in crate::drive) fn blocks(kind: ParkKind) -> bool {
     match kind {
         ParkKind::Approval | ParkKind::Authorization => true,
         ParkKind::Question | ParkKind::Action | ParkKind::ClientTool => false,
     }
+}
+
+/// Whether a call waits for a sub-agent.
+pub(super) fn is_task(wait: &Wait) -> bool {
+    matches!(wait, Wait::Action(action) if action.kind == AGENT_ACTION)
 }
 
 /// What came of a call's request.
@@ -52,6 +57,8 @@ pub(super) fn reply(site: &Site<'_>, call: &ToolCall, tool: &Arc<dyn Tool>, inpu
         (None, _) if request.is_expired(site.config.clock.now_ms()) => {
             answered(ActionOutcome::Failed, ToolOutput::error(EXPIRED))
         }
+        // What a sub-agent does is looked at there.
+        (None, wait) if is_task(wait) && site.config.children.is_some() => Replied::RunsNow,
         (None, wait) => Replied::Held(wait.kind()),
         (Some(Reply::Answer(said)), _) => {
             answered(ActionOutcome::Completed, ToolOutput::text(said.join("\n")))
@@ -113,18 +120,31 @@ impl Desk<'_> {
     /// Stages the request of a call that waits; the next write stores it, and only then is it told.
     pub(super) fn hold(&mut self, waiting: Waiting) {
         let Waiting { call, input, wait } = waiting;
-        self.is_blocked |= blocks(wait.kind());
+        let request = self.request(&call, &input, wait);
+        self.hold_on(request);
+    }
+
+    /// The request of a call that waits.
+    pub(super) fn request(&self, call: &ToolCall, input: &RawJson, wait: Wait) -> InputRequest {
         let asked_ms = self.site.config.clock.now_ms();
-        let request = InputRequest {
-            id: self.request_id(&call, &input, wait.kind()),
-            call: call.id,
-            tool: call.name,
+        InputRequest {
+            id: self.request_id(call, input, wait.kind()),
+            call: call.id.clone(),
+            tool: call.name.clone(),
             wait,
             asked_ms,
             expires_ms: self.site.config.request_lifetime.map(|lifetime| {
                 asked_ms.saturating_add(i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX))
             }),
-        };
+        }
+    }
+
+    /// Stages a request, unless it is held already.
+    pub(super) fn hold_on(&mut self, request: InputRequest) {
+        if self.live.requests.iter().any(|held| held.request.id == request.id) {
+            return;
+        }
+        self.is_blocked |= blocks(request.wait.kind());
         self.out.stage(match &request.wait {
             Wait::Authorization(_) => EventBody::AuthorizationRequired(request.clone()),
             Wait::Approval(_) | Wait::Question(_) | Wait::Action(_) | Wait::ClientTool { .. } => {

@@ -3,6 +3,7 @@
 mod admit;
 mod approve;
 mod beside;
+mod child;
 mod classify;
 mod desk;
 mod execute;
@@ -25,10 +26,13 @@ use agent_tools::{Blobs, Permissions, Permit, SlotsHandle, Tool, ToolCx, ToolSta
 
 use crate::HarnessError;
 use crate::breaker::Breaker;
+use crate::children::Share;
 use crate::config::HarnessConfig;
 use crate::live::Live;
 use crate::outbox::Outbox;
 use desk::Desk;
+
+pub(super) use hold::blocks;
 
 /// The calls of a step and what is known about them.
 pub(super) struct Work<'a> {
@@ -43,6 +47,8 @@ pub(super) struct Work<'a> {
     pub(super) context: &'a Context,
     /// Where the turn begins.
     pub(super) turn_from: EntryId,
+    /// What of the turn's budget sub-agents may use.
+    pub(super) share: Share,
 }
 
 /// What came of the calls.
@@ -50,6 +56,8 @@ pub(super) struct Worked {
     pub(super) results: Vec<ToolResult>,
     /// Tokens of the models that shortened outputs.
     pub(super) spent: Usage,
+    /// Tokens of sub-agents.
+    pub(super) children: Usage,
 }
 
 /// What every call of a step is run with.
@@ -67,6 +75,7 @@ struct Site<'a> {
     slots: SlotsHandle,
     blobs: Arc<dyn Blobs>,
     shortening: Arc<Breaker>,
+    share: Share,
 }
 
 /// A call that can run: its tool, and the input as it would run.
@@ -115,6 +124,7 @@ struct Done {
 }
 
 /// A call that cannot go on without somebody outside.
+#[derive(Clone)]
 struct Waiting {
     call: ToolCall,
     /// The input as it would run.
@@ -144,6 +154,7 @@ pub(super) async fn run(
         slots: live.slots.clone(),
         blobs: live.blobs.clone(),
         shortening: live.shortening.clone(),
+        share: work.share.clone(),
     };
     let mut desk = Desk::new(&site, &work, &calls, live, out);
     for batch in batches(&config.tools, &calls) {
