@@ -39,9 +39,6 @@ struct Input {
     /// The kind of agent, when one of the kinds fits. Default: one like yourself.
     #[serde(default)]
     kind: Option<String>,
-    /// Whether you go on meanwhile. Default false: the call returns when the task is done.
-    #[serde(default)]
-    background: Option<bool>,
 }
 
 impl Input {
@@ -57,8 +54,7 @@ impl Input {
                 "There is no kind of agent called `{kind}`; nobody was asked. Leave `kind` out, or use one of: {known}."
             )));
         }
-        let background = self.background.unwrap_or_default();
-        let task = AgentTask { task: self.task, kind: self.kind, background };
+        let task = AgentTask { task: self.task, kind: self.kind };
         let input = RawJson::of(&task).map_err(ToolError::Output)?;
         Ok(Wait::Action(Action { kind: AGENT_ACTION.to_owned(), input }))
     }

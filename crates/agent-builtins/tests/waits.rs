@@ -46,9 +46,9 @@ async fn a_task_is_handed_to_the_runtime() {
     let kinds = [AgentKind { name: "reader".into(), description: "Only looks.".into() }];
     let tool = agent(&kinds);
     assert!(tool.card().description().ends_with("\n- `reader`: Only looks."));
-    let input = json!({"task": "Count the beds.", "kind": "reader", "background": true});
+    let input = json!({"task": "Count the beds.", "kind": "reader"});
     let Ok(Wait::Action(action)) = end(&*tool, &input).await else { panic!("it waits") };
-    let task = AgentTask { task: "Count the beds.".into(), kind: Some("reader".into()), background: true };
+    let task = AgentTask { task: "Count the beds.".into(), kind: Some("reader".into()) };
     assert_eq!((action.kind.as_str(), action.input.to::<AgentTask>().unwrap()), (AGENT_ACTION, task));
     let check = async |input: Value| end(&*tool, &input).await.unwrap_err();
     insta::assert_snapshot!(check(json!({"task": ""})).await, @"The task is blank, so nobody was asked. Say what is to be done and what to return.");

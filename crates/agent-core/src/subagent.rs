@@ -16,9 +16,6 @@ pub struct AgentTask {
     /// Which kind of agent does it; `None` for one like the agent that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Whether the agent that asks goes on meanwhile.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub background: bool,
 }
 
 impl InputRequest {
@@ -47,7 +44,7 @@ mod tests {
     use crate::{Action, CallId, RequestId};
 
     fn request(kind: &str) -> InputRequest {
-        let input = RawJson::of(&AgentTask { task: "Count.".into(), kind: None, background: false }).unwrap();
+        let input = RawJson::of(&AgentTask { task: "Count.".into(), kind: None }).unwrap();
         InputRequest {
             id: RequestId::of_digest(&[0xab; 32]),
             call: CallId::new("c").unwrap(),

@@ -68,9 +68,9 @@ fn dropped_once_anywhere() {
                 insta::assert_snapshot!(results(&parent(&store, &effects)).await, @"
                 step: agent -> A is put.
 
-                [sub-agent s.sub-…: done after 2 steps; 2095 tokens in, 7 out]; agent -> B is put.
+                [sub-agent s.sub-…: done after 2 steps; 1974 tokens in, 7 out]; agent -> B is put.
 
-                [sub-agent s.sub-…: done after 3 steps; 4721 tokens in, 27 out]
+                [sub-agent s.sub-…: done after 3 steps; 4539 tokens in, 27 out]
                 step: put -> put d
                 step:
                 ");

@@ -124,9 +124,9 @@ fn tasks_of_one_step_are_done_at_the_same_time() {
         insta::assert_snapshot!(results(&agent).await, @"
         step: agent -> A is put.
 
-        [sub-agent s.sub-…: done after 2 steps; 2086 tokens in, 7 out]; agent -> Seen.
+        [sub-agent s.sub-…: done after 2 steps; 1964 tokens in, 7 out]; agent -> Seen.
 
-        [sub-agent s.sub-…: done after 1 step; 1016 tokens in, 2 out]
+        [sub-agent s.sub-…: done after 1 step; 955 tokens in, 2 out]
         step:
         ");
         let told = of_children(&events);
@@ -232,30 +232,15 @@ fn a_child_that_fails_is_a_result() {
     insta::assert_snapshot!(failure(short), @"
     step: agent -> The sub-agent did not finish its task: max_steps. What it did until then stands: look at the present state before you go on. Do the rest yourself, or give a smaller task.
 
-    [sub-agent s.sub-…: max_steps after 1 step; 1013 tokens in, 4 out]
+    [sub-agent s.sub-…: max_steps after 1 step; 952 tokens in, 4 out]
     step:
     ");
     insta::assert_snapshot!(failure(kind("quiet", vec![Reply::text("")])), @"
     step: agent -> (The sub-agent finished without a word.)
 
-    [sub-agent s.sub-…: done after 1 step; 1013 tokens in, 0 out]
+    [sub-agent s.sub-…: done after 1 step; 952 tokens in, 0 out]
     step:
     ");
-}
-
-#[test]
-fn nothing_runs_in_the_background() {
-    block(async {
-        let (store, effects) = (Points::default(), Effects::default());
-        let call = Reply::tool("agent", r#"{"task":"Count.","background":true}"#);
-        let agent = family(vec![call, Reply::text("ok")], vec![], &store, &effects);
-        agent.say("go").await;
-        insta::assert_snapshot!(results(&agent).await, @"
-        step: agent -> Not begun: this program runs sub-agents in the foreground only. Call it again without `background`; several calls in one step run at the same time.
-        step:
-        ");
-        assert_eq!(store.sessions().await.unwrap().len(), 1);
-    });
 }
 
 #[test]
@@ -330,9 +315,9 @@ fn a_question_of_a_child_is_answered_at_its_parent() {
         insta::assert_snapshot!(results(&again()).await, @"
         step: agent -> Asked.
 
-        [sub-agent s.sub-…: done after 2 steps; 2093 tokens in, 12 out]; agent -> Put.
+        [sub-agent s.sub-…: done after 2 steps; 1971 tokens in, 12 out]; agent -> Put.
 
-        [sub-agent s.sub-…: done after 2 steps; 2087 tokens in, 5 out]
+        [sub-agent s.sub-…: done after 2 steps; 1966 tokens in, 5 out]
         step:
         ");
     });

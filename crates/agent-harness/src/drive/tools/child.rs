@@ -107,9 +107,6 @@ impl Desk<'_> {
         if site.config.children.as_ref().is_none_or(|children| children.levels == 0) {
             return Err(TOO_DEEP.to_owned());
         }
-        if task.background {
-            return Err(NO_BACKGROUND.to_owned());
-        }
         let config = config_of(site.config, task.kind.as_deref(), site.active, (&id, &site.share));
         let config = config.ok_or_else(|| match &task.kind {
             Some(kind) => format!("Not done: this program has no agents of kind `{kind}`. Leave `kind` out."),
@@ -245,7 +242,6 @@ const TASK_BYTES: usize = 2_000;
 const NO_TASK: &str = "Not done: this is no task that a sub-agent can be given. Do it yourself.";
 const TOO_DEEP: &str =
     "Not done: a sub-agent at this depth cannot have sub-agents of its own. Do the task yourself.";
-const NO_BACKGROUND: &str = "Not begun: this program runs sub-agents in the foreground only. Call it again without `background`; several calls in one step run at the same time.";
 const ELSEWHERE: &str = "another worker drives its session";
 const SAID_NOTHING: &str = "(The sub-agent finished without a word.)";
 const LOOK: &str = "What it did until then stands: look at the present state before you go on. Do the rest yourself, or give a smaller task.";
