@@ -1,5 +1,6 @@
 //! Turns that wait for somebody outside, and go on when the replies are there.
 
+mod matrix;
 mod said;
 mod steps;
 

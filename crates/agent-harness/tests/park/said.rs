@@ -17,7 +17,7 @@ fn roses() -> Answer {
 }
 
 /// What the user and the model said, one line a message.
-async fn conversation(scene: &Scene) -> String {
+pub(super) async fn conversation(scene: &Scene) -> String {
     let history = scene.agent.history().await;
     let lines = history.entries().iter().map(|entry| match entry {
         agent_core::Entry::User(message) => format!("user: {}", message.plain()),

@@ -25,7 +25,7 @@ impl<M> AgentBuilder<M> {
     }
 
     /// What is done behind each turn that was brought to its end; nobody waits for it. Drain it before the program ends, with
-    /// [`Agent::drain`].
+    /// [`crate::Agent::drain`].
     ///
     /// ```
     /// use std::time::Duration;
