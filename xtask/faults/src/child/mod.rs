@@ -103,11 +103,12 @@ async fn stand(store: &impl Store) -> Result<Stand, Fault> {
         return Ok(Stand { said: 0, is_open: false, requests: Vec::new() });
     };
     let (history, _) = History::load(&record.entries)?;
-    let open = record.checkpoint.requests.into_iter().filter(|held| held.reply.is_none());
+    // One whose reply was taken is open no more, although no commit has used the reply yet.
+    let requests = store.state(&record.meta.id).await?.map(|state| state.open_requests()).unwrap_or_default();
     Ok(Stand {
         said: history.entries().iter().filter(|entry| matches!(entry, Entry::User(_))).count(),
         is_open: record.checkpoint.turn.is_some(),
-        requests: open.map(|held| held.request).collect(),
+        requests,
     })
 }
 
