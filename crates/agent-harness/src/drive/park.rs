@@ -38,10 +38,16 @@ pub(crate) fn fits(
 
 /// Whether a call of a turn has what it waits for, or waited too long.
 pub(crate) fn is_ready(turn: &Turn, held: &[HeldRequest], now_ms: i64) -> bool {
-    let unanswered = turn.pending().into_iter().flat_map(PendingStep::unanswered);
-    let newest = unanswered.filter_map(|call| held.iter().rfind(|held| held.request.call == call.id));
     let mut is_blocked = false;
-    for HeldRequest { request, reply } in newest {
+    for call in turn.pending().into_iter().flat_map(PendingStep::unanswered) {
+        let newest = held.iter().rfind(|held| held.request.call == call.id);
+        let Some(HeldRequest { request, reply }) = newest else {
+            // It stood behind one that waited, and was not looked at yet.
+            if is_blocked {
+                continue;
+            }
+            return true;
+        };
         let blocks = blocks(request.wait.kind());
         match reply {
             // It runs when what is before it ran: to take it up before would change nothing, for ever.

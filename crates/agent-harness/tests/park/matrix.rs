@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use agent_core::{Heard, ParkKind, Reply as Answer, TerminalReason, ToolOutput, UserMessage};
 use agent_testkit::Reply;
 
-use super::Scene;
 use super::said::conversation;
-use crate::support::{block, watch};
+use super::{Scene, taken};
+use crate::support::{block, crash_after, watch};
 
 /// A call that waits, and the reply that lets it go on.
 struct Waits {
@@ -142,6 +142,49 @@ fn any_two_waits_in_any_order() {
                 let wanted: Vec<&str> = one.effect.into_iter().chain(two.effect).collect();
                 assert_eq!(done, wanted, "once each, in the order of the calls: {way:?}");
             }
+        }
+    }
+}
+
+/// Replies until the turn is over, by another worker each time.
+async fn brought_to_its_end(mut scene: Scene) -> Scene {
+    for _ in 0..8 {
+        scene = scene.again();
+        if scene.agent.session().requests().await.unwrap().is_empty() {
+            match scene.agent.session().resume().await {
+                Ok(run) => drop(watch(run).await),
+                Err(_) => return scene,
+            }
+        } else {
+            reply(&scene, false).await;
+        }
+    }
+    panic!("it does not come to its end: {:?}", scene.agent.session().requests().await)
+}
+
+/// A worker that dies while one call of a step has its reply and another waits loses nothing, and runs nothing twice.
+#[test]
+fn a_crash_between_two_replies() {
+    let [ask, put, issues, ..] = &ALL;
+    for (one, two) in [(put, ask), (ask, put), (put, issues), (issues, put)] {
+        for polls in 0..60 {
+            block(async {
+                let calls = Reply::tool(one.tool, one.input).call(two.tool, two.input);
+                let scene = Scene::new(vec![calls, Reply::text("first")]);
+                scene.signed_in.store(true, Ordering::SeqCst);
+                scene.agent.say("go").await;
+                let requests = scene.agent.session().requests().await.unwrap();
+                let waits = ALL.iter().find(|waits| waits.tool == requests[0].tool).unwrap();
+                let run = taken(&scene.agent.session(), &requests[0].id, (waits.reply)()).await.unwrap();
+                crash_after(run, polls).await;
+                let scene = brought_to_its_end(scene).await;
+                let said = conversation(&scene).await;
+                let (first, second) = (one.result, two.result);
+                let whole = said.contains(&format!("step: {first}; {second}"));
+                assert!(whole || said.contains("Outcome unknown"), "after {polls} polls:\n{said}");
+                let effects = scene.agent.effects.all();
+                assert!(effects.iter().filter(|effect| *effect == "a").count() <= 1, "{effects:?}");
+            });
         }
     }
 }
