@@ -29,18 +29,29 @@ impl Session {
     /// When there is no such request, it was answered or has lapsed, or the reply is none to it. Nothing has changed then,
     /// no model was asked, and the request is as open as before.
     pub async fn respond(&self, request: &RequestId, reply: Reply) -> Result<Handed, HarnessError> {
-        let refused = |cause| HarnessError::Request { session: self.id.clone(), cause };
         let state = self.config.store.state(&self.id).await?;
         let held = state.as_ref().map(SessionState::held).unwrap_or_default();
         if held.iter().all(|held| held.request.id != *request)
             && kin::reply(&self.config, &self.id, &held, (request, &reply)).await?
         {
-            return self.wake(&held).await;
+            return self.hand(Left::WithChildren(&held)).await;
         }
-        fits(&held, &self.config, request, &reply).map_err(refused)?;
+        let id = self.leave(&held, request, reply).await?;
+        self.hand(Left::Input(id)).await
+    }
+
+    /// Leaves a reply in the inbox of the session, when it is one to these requests.
+    pub(crate) async fn leave(
+        &self,
+        held: &[HeldRequest],
+        request: &RequestId,
+        reply: Reply,
+    ) -> Result<InputId, HarnessError> {
+        let refused = |cause| HarnessError::Request { session: self.id.clone(), cause };
+        fits(held, &self.config, request, &reply).map_err(refused)?;
         let input = Input::Reply { request: request.clone(), reply };
         match self.config.store.put_input(&self.id, &input).await {
-            Ok(id) => self.hand(id).await,
+            Ok(id) => Ok(id),
             Err(StoreError::Repeated { .. }) => Err(refused(RequestError::Answered(request.clone()))),
             Err(StoreError::NoTurn(_)) => Err(refused(RequestError::Unknown(request.clone()))),
             Err(error) => Err(error.into()),
@@ -61,7 +72,7 @@ impl Session {
     pub async fn say(&self, message: UserMessage, heard: Heard) -> Result<Handed, HarnessError> {
         let input = Input::Message { message: message.clone(), heard };
         match self.config.store.put_input(&self.id, &input).await {
-            Ok(id) => self.hand(id).await,
+            Ok(id) => self.hand(Left::Input(id)).await,
             Err(StoreError::NoTurn(_) | StoreError::Missing(_)) => {
                 self.send_message(message).await.map(Handed::Run)
             }
@@ -78,28 +89,11 @@ impl Session {
         Ok(own.into_iter().chain(of_children).collect())
     }
 
-    /// Takes the session up because a sub-agent of it can go on, or leaves it to the worker that has it.
-    async fn wake(&self, waits: &[HeldRequest]) -> Result<Handed, HarnessError> {
-        for _ in 0..TRIES {
-            match self.start(Incoming::Nothing).await {
-                Ok(run) => return Ok(Handed::Run(run)),
-                Err(HarnessError::AtWork(_) | HarnessError::Store(StoreError::Busy { .. })) => {}
-                Err(HarnessError::NothingToResume(_)) => return Ok(Handed::Elsewhere),
-                Err(error) => return Err(error),
-            }
-            if !kin::can_go_on(&self.config, &self.id, waits).await? {
-                break;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        Ok(Handed::Elsewhere)
-    }
-
-    /// Takes the session up for an input, or leaves it to the worker that has it.
+    /// Takes the session up for what was left to be heard, or leaves it to the worker that has it.
     ///
     /// Whoever has it commits once more before it gives the session back, and hears the input then; the one that has made
     /// its last commit gives it back at once.
-    async fn hand(&self, id: InputId) -> Result<Handed, HarnessError> {
+    async fn hand(&self, left: Left<'_>) -> Result<Handed, HarnessError> {
         for _ in 0..TRIES {
             match self.start(Incoming::Nothing).await {
                 Ok(run) => return Ok(Handed::Run(run)),
@@ -108,14 +102,31 @@ impl Session {
                 Err(HarnessError::NothingToResume(_)) => return Ok(Handed::Elsewhere),
                 Err(error) => return Err(error),
             }
-            let inputs = self.config.store.inputs(&self.id).await?;
-            if inputs.iter().all(|input| input.id != id) {
+            if !self.is_unheard(&left).await? {
                 break;
             }
             tokio::time::sleep(PAUSE).await;
         }
         Ok(Handed::Elsewhere)
     }
+
+    async fn is_unheard(&self, left: &Left<'_>) -> Result<bool, HarnessError> {
+        match left {
+            Left::Input(id) => {
+                let inputs = self.config.store.inputs(&self.id).await?;
+                Ok(inputs.iter().any(|input| input.id == *id))
+            }
+            Left::WithChildren(waits) => Ok(kin::can_go_on(&self.config, &self.id, waits).await?),
+        }
+    }
+}
+
+/// What somebody left for a session.
+enum Left<'a> {
+    /// In its own inbox.
+    Input(InputId),
+    /// With a sub-agent, which these requests wait for.
+    WithChildren(&'a [HeldRequest]),
 }
 
 impl Handed {

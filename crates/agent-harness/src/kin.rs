@@ -13,8 +13,8 @@ use futures_util::future::BoxFuture;
 
 use crate::children::{Share, config_of};
 use crate::config::HarnessConfig;
-use crate::drive::{fits, is_ready};
-use crate::{HarnessError, RequestError, Session};
+use crate::drive::is_ready;
+use crate::{HarnessError, Session};
 
 /// What a child's session tells of its turn.
 #[derive(Debug, Default)]
@@ -167,15 +167,7 @@ pub(crate) fn reply<'a>(
                 }
                 continue;
             }
-            let refused = |cause| HarnessError::Request { session: child.id.clone(), cause };
-            fits(&waits, &child.config, request, reply).map_err(refused)?;
-            let input = Input::Reply { request: request.clone(), reply: reply.clone() };
-            return match config.store.put_input(&child.id, &input).await {
-                Ok(_) => Ok(true),
-                Err(StoreError::Repeated { .. }) => Err(refused(RequestError::Answered(request.clone()))),
-                Err(StoreError::NoTurn(_)) => Err(refused(RequestError::Unknown(request.clone()))),
-                Err(error) => Err(error.into()),
-            };
+            return child.leave(&waits, request, reply.clone()).await.map(|_| true);
         }
         Ok(false)
     }
