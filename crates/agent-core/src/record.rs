@@ -207,12 +207,16 @@ pub struct SessionRecord {
     pub last_seq: u64,
 }
 
-/// What was said and done in one turn, in a few words that a model wrote of it behind the turn (requirement D5).
+/// What was said and done in one turn, or in several that were told of together, in a few words that a model wrote behind the
+/// turn (requirement D5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "a record that background work builds")]
 pub struct RoundSummary {
-    /// The turn's number.
+    /// The turn's number; of the last one, when it is of several.
     pub turn: u64,
+    /// The first turn's number, when it is of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
     /// Its first entry.
     pub from: EntryId,
     /// The first entry behind it.
@@ -222,6 +226,21 @@ pub struct RoundSummary {
     /// Tokens that they cost.
     #[serde(default)]
     pub usage: Usage,
+}
+
+impl RoundSummary {
+    /// Those that count, oldest first, out of all of a session in the order of their turns: what is told of together with
+    /// later turns needs no words of its own any more.
+    pub fn standing(rounds: &[Self]) -> Vec<&Self> {
+        let mut standing: Vec<&Self> = Vec::with_capacity(rounds.len());
+        for round in rounds.iter().rev() {
+            if standing.last().is_none_or(|later| round.from < later.from) {
+                standing.push(round);
+            }
+        }
+        standing.reverse();
+        standing
+    }
 }
 
 /// A line of a session list.
@@ -244,4 +263,30 @@ pub struct SessionSummary {
     pub terminal: Option<TerminalReason>,
     /// Its tokens.
     pub usage: Usage,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_with_later_turns_does_not_stand() {
+        let check = |rounds: &[(u64, usize, usize)], standing: &[u64]| {
+            let round = |&(turn, from, to): &(u64, usize, usize)| RoundSummary {
+                turn,
+                since: None,
+                from: EntryId::at(from),
+                to: EntryId::at(to),
+                text: Text::new("words").unwrap(),
+                usage: Usage::default(),
+            };
+            let rounds: Vec<RoundSummary> = rounds.iter().map(round).collect();
+            let found: Vec<u64> = RoundSummary::standing(&rounds).iter().map(|round| round.turn).collect();
+            assert_eq!(found, standing);
+        };
+        check(&[], &[]);
+        check(&[(1, 0, 2), (2, 2, 4), (4, 4, 8)], &[1, 2, 4]);
+        check(&[(1, 0, 2), (2, 0, 4), (3, 4, 6)], &[2, 3]);
+        check(&[(1, 0, 2), (2, 0, 4), (3, 4, 6), (4, 0, 8), (5, 8, 9)], &[4, 5]);
+    }
 }

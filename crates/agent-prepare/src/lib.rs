@@ -57,7 +57,7 @@ pub use agent_core::Context;
 pub use ask::{Answer, Ask, AskFailure, Way};
 pub use compact::{
     Cascade, Cause, Clear, CompactCx, Compacted, Compacting, Move, Notes, Shrink, Summarise, Tier, TierCx,
-    TierVerdict, in_words, resumed,
+    TierVerdict, in_words, resumed, round_words,
 };
 pub use error::PrepareError;
 pub use overrides::Overrides;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_core::{Entry, EventBody, Rewrite, TerminalReason};
+use agent_core::{
+    Cancel, Encoder, Entry, EventBody, LanguageModel, ModelError, ModelProfile, ModelStream, Outgoing,
+    Rewrite, RoundSummary, TerminalReason,
+};
 use agent_harness::{
     AfterTurn, AfterTurnCx, Background, Drained, Harness, HarnessConfig, RoundSummaries, SourceError,
 };
@@ -218,5 +221,83 @@ fn what_was_missed_is_told_with_the_next_turn() {
         let [round] = &next.store.rounds(&id()).await.unwrap()[..] else { panic!("one") };
         assert_eq!((round.turn, round.from.position(), round.to.position()), (2, 0, 4));
         assert_eq!(talk(&next.history().await).lines().count(), 4, "the session itself is as it was");
+    });
+}
+
+/// Says little of a turn, and still less of many.
+#[derive(Debug)]
+struct Gardener {
+    of_one: ScriptedModel,
+    of_many: ScriptedModel,
+    folds: AtomicUsize,
+}
+
+impl Default for Gardener {
+    fn default() -> Self {
+        let always = |words: &str, times| ScriptedModel::new(vec![Reply::text(words.repeat(times)); 99]);
+        Self {
+            of_one: always("planted tulips ", 80),
+            of_many: always("a garden ", 100),
+            folds: AtomicUsize::new(0),
+        }
+    }
+}
+
+#[async_trait]
+impl LanguageModel for Gardener {
+    fn profile(&self) -> &ModelProfile {
+        self.of_one.profile()
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        self.of_one.encoder()
+    }
+
+    async fn stream(&self, request: Outgoing, cancel: &Cancel) -> Result<ModelStream, ModelError> {
+        if !String::from_utf8(request.body.to_vec()).unwrap().contains("You shorten") {
+            return self.of_one.stream(request, cancel).await;
+        }
+        self.folds.fetch_add(1, Ordering::SeqCst);
+        self.of_many.stream(request, cancel).await
+    }
+}
+
+/// However long a session gets, what it is taken up from stays small: the words on older turns are told of together.
+#[test]
+fn the_words_on_many_turns_are_told_of_together() {
+    const TURNS: usize = 30;
+    block(async {
+        let clock = Hands::default();
+        let replies = (0..TURNS).map(|at| Reply::text(format!("{at} {}", "done ".repeat(400)))).collect();
+        let agent = agent(replies, |config| config.clock = Arc::new(clock.clone()));
+        let cheap = Arc::new(Gardener::default());
+        let mut sizes = Vec::new();
+        for at in 0..TURNS {
+            let mut config = agent.harness.config().clone();
+            config.after_turn = vec![Arc::new(RoundSummaries::by(cheap.clone()))];
+            config.raw_rounds = Some(3);
+            let harness = Harness::new(config);
+            watch(harness.session(id()).send(format!("turn {at}")).await.unwrap()).await;
+            harness.drain(Duration::from_secs(60)).await;
+            let rounds = agent.store.rounds(&id()).await.unwrap();
+            let standing = RoundSummary::standing(&rounds);
+            assert_eq!(standing[0].from.position(), 0, "from the beginning");
+            assert!(standing.windows(2).all(|pair| pair[0].to == pair[1].from), "{standing:?}");
+            assert_eq!(standing.last().unwrap().turn, at as u64 + 1);
+            sizes.push(standing.iter().map(|round| round.text.as_str().len()).sum::<usize>() / 4);
+        }
+        assert!(sizes.iter().all(|tokens| *tokens < 4_000), "{sizes:?}");
+        let folds = cheap.folds.load(Ordering::SeqCst);
+        assert!((2..TURNS / 3).contains(&folds), "{folds} times");
+
+        clock.forward(86_400_000);
+        let next = again(&agent, vec![Reply::text("ok")], |config| {
+            config.clock = Arc::new(clock.clone());
+            config.raw_rounds = Some(3);
+        });
+        next.say("go on").await;
+        let (text, kept_from) = boundary(&next).await.unwrap();
+        assert!(text.starts_with("## Turns 1 to "), "{text}");
+        assert_eq!(kept_from, 2 * (TURNS - 3));
     });
 }

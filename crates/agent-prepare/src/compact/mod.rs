@@ -31,7 +31,7 @@ use crate::{Answer, Ask, ContextState, Synthesised};
 pub use clear::Clear;
 pub use machine::Compacting;
 pub use notes::Notes;
-pub use resume::resumed;
+pub use resume::{resumed, round_words};
 pub use shrink::Shrink;
 pub use summarise::Summarise;
 pub use transcript::in_words;

@@ -10,7 +10,8 @@ use super::{CompactCx, Compacted, put_back, target};
 /// Where no provider has the conversation cached any more, nothing is lost by it.
 pub fn resumed(rounds: &[RoundSummary], keep: usize, cx: &CompactCx<'_>) -> Option<Compacted> {
     let (from, before) = start(cx.history);
-    let newer: Vec<&RoundSummary> = rounds.iter().filter(|round| round.to > from).collect();
+    let mut newer = RoundSummary::standing(rounds);
+    newer.retain(|round| round.to > from);
     let covered = newer.get(..newer.len().checked_sub(keep)?).filter(|covered| !covered.is_empty())?;
     let kept_from = newer.get(covered.len()).map_or(cx.turn_from, |round| round.from);
     if !follows(from, &newer, cx.turn_from) {
@@ -48,6 +49,15 @@ fn follows(from: EntryId, rounds: &[&RoundSummary], end: EntryId) -> bool {
 
 fn text(before: Option<&Text>, covered: &[&RoundSummary]) -> Option<Text> {
     let mut lines: Vec<String> = before.map(|text| text.as_str().to_owned()).into_iter().collect();
-    lines.extend(covered.iter().map(|round| format!("## Turn {}\n{}", round.turn, round.text.as_str())));
+    lines.extend(covered.iter().map(|round| round_words(round)));
     Text::new(lines.join("\n\n"))
+}
+
+/// What was said of a turn, or of several, under a heading.
+pub fn round_words(round: &RoundSummary) -> String {
+    let (turn, words) = (round.turn, round.text.as_str());
+    match round.since {
+        Some(since) => format!("## Turns {since} to {turn}\n{words}"),
+        None => format!("## Turn {turn}\n{words}"),
+    }
 }

@@ -122,6 +122,7 @@ pub async fn only_an_open_turn_is_spoken_to(subject: Subject) {
 pub async fn what_was_said_of_turns_is_kept(subject: Subject) {
     let open = create(&subject, "rounds").await;
     let round = |turn: u64, words: &str| RoundSummary {
+        since: (turn > 1).then_some(1),
         turn,
         from: EntryId::at(0),
         to: EntryId::at(2),
