@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod after_step;
 mod asker;
 mod background;
 mod breaker;
@@ -61,6 +62,7 @@ mod stand_ins;
 mod unless;
 mod workspace;
 
+pub use after_step::{AfterStep, AfterStepCx};
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
 pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
 pub use children::{ChildKind, Children};
@@ -79,5 +81,5 @@ pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
-pub use source::{PromptSource, SourceError};
+pub use source::{NotesSource, PromptSource, SourceError};
 pub use workspace::{Environment, Workspace};

@@ -40,6 +40,8 @@ pub(crate) struct Live {
     /// What was told already about requests that cannot be sent as asked.
     pub(crate) diagnosed: Vec<Diagnostic>,
     pub(crate) last_turn: u64,
+    /// Tool calls of its steps.
+    pub(crate) calls: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
     pub(crate) cache: PromptCache,
@@ -147,6 +149,7 @@ impl Live {
                     slots: SlotsHandle::new(slots),
                     requests,
                     last_turn,
+                    calls: history.entries().iter().map(calls_of).sum(),
                     usage,
                     accountant,
                     compaction,
@@ -213,6 +216,7 @@ impl Live {
             encoders: Encoders::default(),
             diagnosed: Vec::new(),
             last_turn: 0,
+            calls: 0,
             usage: Usage::default(),
             told: None,
             consumed: Vec::new(),
@@ -265,6 +269,7 @@ impl Live {
     /// Appends to the history in memory; the next [`Live::commit`] writes it.
     pub(crate) fn push(&mut self, entry: Entry) -> Result<EntryId, HarnessError> {
         let is_rewrite = matches!(entry, Entry::Boundary(_));
+        self.calls += calls_of(&entry);
         let id = self.history.push(entry)?;
         self.accountant.follow(&self.history);
         if is_rewrite {
@@ -338,6 +343,13 @@ pub(crate) struct Write<'a> {
     pub(crate) active: Option<&'a BTreeSet<String>>,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) terminal: Option<&'a TerminalReason>,
+}
+
+fn calls_of(entry: &Entry) -> u64 {
+    match entry {
+        Entry::Step(step) => step.pairs().count() as u64,
+        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => 0,
+    }
 }
 
 /// Offloaded outputs, read from the store.

@@ -33,6 +33,7 @@ pub(crate) fn quiet(
         tool_hooks: Vec::new(),
         permissions: Permissions { classifier: None, ..config.permissions },
         rule_sink: None,
+        after_step: Vec::new(),
         children: None,
         ..config
     })

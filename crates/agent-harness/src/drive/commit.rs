@@ -10,6 +10,7 @@ use crate::live::Write;
 impl Drive {
     pub(super) async fn commit_step(&mut self, at: StepNo, step: StepRecord) -> Result<(), HarnessError> {
         let (finish, usage) = (step.finish().clone(), step.usage().clone());
+        let calls = step.pairs().count();
         self.out.step = Some(at);
         self.tell_unrun(&step);
         self.close_requests();
@@ -24,7 +25,9 @@ impl Drive {
             self.tell_step(next);
         }
         self.recovered.lost.clear();
-        self.write().await
+        self.write().await?;
+        self.begin_behind(at, calls);
+        Ok(())
     }
 
     /// Counts a call of the step's model, whatever came of it (requirement M6).

@@ -1,5 +1,7 @@
 //! Work behind turns: nobody waits for it, nothing of it is lost silently, and a session is taken up from what it wrote.
 
+mod steps;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
