@@ -50,6 +50,7 @@ mod hooks;
 mod kin;
 mod listed;
 mod live;
+mod observed;
 mod outbox;
 mod quiet;
 mod retry;
@@ -77,6 +78,7 @@ pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
+pub use observed::{Observed, Watch};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};
