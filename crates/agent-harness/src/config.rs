@@ -18,8 +18,8 @@ use crate::SourceError;
 use crate::drive::{apart, asked};
 use crate::{
     AfterStep, AfterTurn, AskPolicy, Asker, Background, Children, Clock, ContextSource, Drained,
-    HarnessError, Jitter, NobodyToAsk, NotesSource, PostCompact, PrepareCall, PromptSource, RandomJitter,
-    RetryPolicy, RuleSink, Session, SystemClock,
+    HarnessError, Jitter, NobodyToAsk, NotesSource, PostCompact, PrepareCall, Process, PromptSource,
+    RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -93,6 +93,8 @@ pub struct HarnessConfig {
     pub retry: RetryPolicy,
     /// Where the spread of waiting times comes from.
     pub jitter: Arc<dyn Jitter>,
+    /// What belongs to the process and to no session (requirement K2).
+    pub process: Process,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -132,6 +134,7 @@ impl HarnessConfig {
             raw_rounds: Some(3),
             retry: RetryPolicy::default(),
             jitter: Arc::new(RandomJitter),
+            process: Process::default(),
             clock: Arc::new(SystemClock),
         }
     }

@@ -52,6 +52,7 @@ mod listed;
 mod live;
 mod observed;
 mod outbox;
+mod process;
 mod quiet;
 mod retry;
 mod rounds;
@@ -61,6 +62,7 @@ mod source;
 mod spy;
 mod stand_ins;
 mod unless;
+mod view;
 mod workspace;
 
 pub use after_step::{AfterStep, AfterStepCx};
@@ -79,9 +81,11 @@ pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
 pub use observed::{Observed, Watch};
+pub use process::{Process, ProcessConfig, RootIsSet, Secret, Spending, Spent};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
 pub use source::{NotesSource, PromptSource, SourceError};
+pub use view::{Connection, InboxView, ModelView, PermissionView, ReadsView, SessionView};
 pub use workspace::{Environment, Workspace};

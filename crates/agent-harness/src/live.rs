@@ -20,9 +20,10 @@ use crate::cache::PromptCache;
 use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
 use crate::encoders::Encoders;
-use crate::gauge::{Gauge, counted};
+use crate::gauge::counted;
 use crate::listed::Listed;
 use crate::outbox::Outbox;
+use crate::{Observed, SessionView};
 
 /// Everything of one session that a driver changes. Dropping it gives the lease back.
 pub(crate) struct Live {
@@ -53,8 +54,10 @@ pub(crate) struct Live {
     pub(crate) cleared: u64,
     /// How full the context was when it was last told.
     pub(crate) level: Level,
-    /// Where it is shown how full the context is.
-    pub(crate) gauge: Gauge,
+    /// Where its state is shown.
+    pub(crate) view: Observed<SessionView>,
+    /// The version of the slots that is shown there.
+    pub(crate) slots_shown: Option<u64>,
     /// Whether a model is still asked to shorten outputs.
     pub(crate) shortening: Arc<Breaker>,
     /// The day that the model knows from the conversation as it sees it.
@@ -205,7 +208,8 @@ impl Live {
             compaction: CompactionState::default(),
             cleared: 0,
             level: Level::Calm,
-            gauge: Gauge::default(),
+            view: Observed::default(),
+            slots_shown: None,
             shortening: Arc::default(),
             tools: Listed::of(meta.tools.clone()),
             meta,
@@ -263,6 +267,7 @@ impl Live {
             return None;
         }
         self.slots_version = version;
+        self.show_slots();
         Some(self.slots.snapshot())
     }
 

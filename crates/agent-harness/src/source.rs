@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_core::{SessionId, SessionNotes};
@@ -35,6 +36,11 @@ pub trait NotesSource: Debug + Send + Sync {
     /// # Errors
     /// Told with a `request.diagnostic`; the compaction goes on without.
     async fn notes(&self, session: &SessionId) -> Result<Option<SessionNotes>, SourceError>;
+
+    /// The file that they are in, to be shown; `None` when they are in none.
+    fn path(&self, _session: &SessionId) -> Option<PathBuf> {
+        None
+    }
 
     /// How long it may take, for the turn waits for it; then it is dropped, which is told like an error. By default 5 s.
     fn deadline(&self) -> Duration {

@@ -7,12 +7,12 @@ use agent_core::{Cancel, Diagnostic, Entry, EventBody, LanguageModel, ModelProfi
 use agent_prepare::{Cause, CompactCx, Compacted, ContextState, Move, PrepareError, Synthesised};
 
 use super::Drive;
-use crate::HarnessError;
 use crate::compaction::{CompactedTier, Compaction, Done, FailedTier};
 use crate::config::HarnessConfig;
 use crate::hooks::PostCompactCx;
 use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
+use crate::{Connection, HarnessError};
 
 /// What came of looking at the context.
 pub(super) enum Looked {
@@ -64,7 +64,7 @@ impl Drive {
     /// Shows how full the context is, and tells it when it crossed a threshold.
     pub(super) fn tell_level(&mut self) {
         let state = self.context();
-        self.live.gauge.set(state);
+        self.show_context();
         let level = state.level();
         if std::mem::replace(&mut self.live.level, level) != level {
             let (level, window) = (level.as_str().to_owned(), state.thresholds.window);
@@ -148,15 +148,21 @@ impl Drive {
             fetched = tokio::time::timeout(deadline, source.notes(&self.live.meta.id)) => fetched,
         };
         let why = match fetched {
-            Ok(Ok(None)) => return,
-            Ok(Ok(Some(notes))) => return self.live.slots.update(|slots| slots.notes = Some(notes)),
+            Ok(Ok(notes)) => {
+                self.live.show_connection(NOTES.to_owned(), Connection::Up);
+                if notes.is_some() {
+                    self.live.slots.update(|slots| slots.notes = notes);
+                }
+                return;
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!(
                 "the source of notes was still busy after {} ms, and the compaction goes on without; let it answer with what it has, or give it a longer `deadline`",
                 deadline.as_millis()
             ),
         };
-        self.out.stage(EventBody::RequestDiagnostic(Diagnostic { what: "notes".to_owned(), why }));
+        self.live.show_connection(NOTES.to_owned(), Connection::Failed(why.clone()));
+        self.out.stage(EventBody::RequestDiagnostic(Diagnostic { what: NOTES.to_owned(), why }));
     }
 
     /// The model that room is made for. A boundary is one for all models of the session: where the thinking of any of them
@@ -260,3 +266,6 @@ impl Drive {
         }
     }
 }
+
+/// What the source of notes is called where it is told of.
+const NOTES: &str = "notes";
