@@ -124,6 +124,9 @@ impl Session {
     /// that the provider reads it from its cache. Nothing of it enters the session, which may be at work meanwhile; an open
     /// step is not part of it (requirement P12).
     ///
+    /// It begins with what the session's state beside the history is as of its last commit, read stamps and todos included, and
+    /// nothing that it changes of that comes back.
+    ///
     /// A forked run cannot compact, fork, or begin another forked run: what it calls is refused that.
     ///
     /// # Errors
