@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use agent::{Event, EventBody, TurnEnd, Usage};
+use agent::{Event, EventBody, Spending, Spent, TurnEnd, Usage};
 use agent_core::{ActionCall, ActionOutcome};
 
 /// Where events go.
@@ -11,6 +11,10 @@ pub(crate) trait Screen {
     fn event(&mut self, event: &Event) -> io::Result<()>;
     /// Shows how the turn ended.
     fn end(&mut self, end: &TurnEnd, session: &str) -> io::Result<()>;
+    /// Shows what the process spent on each model, where that is for people.
+    fn spent(&mut self, _spent: &Spending) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Text as it streams, calls and results in short.
@@ -121,6 +125,10 @@ impl<W: Write> Screen for TextScreen<W> {
         self.line(&format!("\n{} · {} steps · session {session}", end.reason, end.steps))?;
         self.line(&usage_line(&end.usage))
     }
+
+    fn spent(&mut self, spent: &Spending) -> io::Result<()> {
+        spent.iter().try_for_each(|(model, spent)| self.line(&cost_line(model, spent)))
+    }
 }
 
 impl<W: Write> Screen for JsonScreen<W> {
@@ -140,6 +148,16 @@ fn retrying(attempt: u32, kind: &str, message: &str, wait_ms: u64) -> String {
     let wait = std::time::Duration::from_millis(wait_ms).as_secs_f64();
     let next = attempt.saturating_add(2);
     format!("model call failed, {kind}: {}; attempt {next} in {wait:.1} s", short(message))
+}
+
+/// What one model cost.
+fn cost_line(model: &str, spent: &Spent) -> String {
+    let requests =
+        if spent.requests == 1 { "1 request".to_owned() } else { format!("{} requests", spent.requests) };
+    match spent.cost_usd {
+        Some(usd) => format!("cost: {model} ${usd:.4} in {requests}"),
+        None => format!("cost: {model} not known, for it has no prices, in {requests}"),
+    }
 }
 
 /// Tokens by component.

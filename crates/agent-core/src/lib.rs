@@ -80,7 +80,7 @@ pub use model::{
     Diagnostic, Encoded, Encoder, LanguageModel, ModelEvent, ModelRequest, ModelStream, Origin, Outgoing,
 };
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
-pub use reads::Reads;
+pub use reads::{Reads, ReadsMark};
 pub use record::{
     Checkpoint, Commit, Committed, CompactionState, JournalRecord, Revision, RoundSummary, SessionMeta,
     SessionRecord, SessionState, SessionSummary,

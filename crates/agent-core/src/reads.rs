@@ -15,24 +15,24 @@ use crate::ReadStamp;
 #[derive(Debug, Default)]
 pub struct Reads {
     stamps: BTreeMap<String, ReadStamp>,
-    mark: Mark,
+    mark: ReadsMark,
 }
 
 /// Another one after every change, and the same in a clone. Invariant: under one mark there is one content.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Mark(Option<Arc<()>>);
+pub struct ReadsMark(Option<Arc<()>>);
 
 impl Reads {
     /// Nothing was read.
     pub const fn new() -> Self {
-        Self { stamps: BTreeMap::new(), mark: Mark(None) }
+        Self { stamps: BTreeMap::new(), mark: ReadsMark(None) }
     }
 
     /// Replaces what is known of a file.
     pub fn insert(&mut self, path: String, stamp: ReadStamp) {
         if self.stamps.get(&path) != Some(&stamp) {
             self.stamps.insert(path, stamp);
-            self.mark = Mark::another();
+            self.mark = ReadsMark::another();
         }
     }
 
@@ -42,7 +42,7 @@ impl Reads {
         let before = stamp.clone();
         change(stamp);
         if *stamp != before {
-            self.mark = Mark::another();
+            self.mark = ReadsMark::another();
         }
     }
 
@@ -60,7 +60,7 @@ impl Reads {
     }
 
     /// What is another one after a change; it copies no stamp.
-    pub(crate) fn mark(&self) -> Mark {
+    pub fn mark(&self) -> ReadsMark {
         self.mark.clone()
     }
 }
@@ -96,7 +96,7 @@ impl Eq for Reads {}
 
 impl From<BTreeMap<String, ReadStamp>> for Reads {
     fn from(stamps: BTreeMap<String, ReadStamp>) -> Self {
-        let mark = if stamps.is_empty() { Mark::default() } else { Mark::another() };
+        let mark = if stamps.is_empty() { ReadsMark::default() } else { ReadsMark::another() };
         Self { stamps, mark }
     }
 }
@@ -142,13 +142,13 @@ impl<'de> Deserialize<'de> for Reads {
     }
 }
 
-impl Mark {
+impl ReadsMark {
     fn another() -> Self {
         Self(Some(Arc::new(())))
     }
 }
 
-impl PartialEq for Mark {
+impl PartialEq for ReadsMark {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             // A mark that is held is not given again, so that one address is one moment.

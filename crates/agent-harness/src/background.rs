@@ -1,4 +1,4 @@
-//! Work behind a turn: tracked, bounded, cancellable and drained, never awaited by the user (requirement L11).
+//! Work behind turns and steps: tracked, bounded, cancellable and drained, never awaited by the user (requirement L11).
 
 use std::fmt::{self, Debug};
 use std::future::Future;
@@ -13,7 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use crate::{Harness, SourceError};
+use crate::after_step::{AtWork, Newest};
+use crate::{AfterStep, AfterStepCx, Harness, SourceError};
 
 /// What is done behind each turn that was brought to its end: memory, summaries.
 ///
@@ -47,7 +48,7 @@ pub struct AfterTurnCx {
     pub cancel: Cancel,
 }
 
-/// The work behind the turns of an agent. Clones share it.
+/// The work behind the turns and steps of an agent. Clones share it.
 #[derive(Clone)]
 pub struct Background(Arc<Inner>);
 
@@ -55,6 +56,8 @@ struct Inner {
     places: Arc<Semaphore>,
     cancel: Cancel,
     tasks: Mutex<JoinSet<()>>,
+    /// The sessions that work behind steps is at.
+    newest: Arc<Newest>,
 }
 
 /// What became of work that was waited for.
@@ -71,7 +74,7 @@ impl Background {
     /// At most so many pieces of work at a time; others wait.
     pub fn new(at_once: usize) -> Self {
         let (places, cancel) = (Arc::new(Semaphore::new(at_once.max(1))), Cancel::new());
-        Self(Arc::new(Inner { places, cancel, tasks: Mutex::default() }))
+        Self(Arc::new(Inner { places, cancel, tasks: Mutex::default(), newest: Arc::default() }))
     }
 
     /// Stops everything that is not done when this is dropped and nobody drained it: what they do is cancelled.
@@ -117,15 +120,19 @@ impl Background {
             async move {
                 // The semaphore is never closed.
                 let Ok(_place) = places.acquire_owned().await else { return };
-                let worked = AssertUnwindSafe(work.run(&cx)).catch_unwind().await;
-                match worked {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::warn!(%error, "work behind a turn failed"),
-                    Err(_) => tracing::warn!("work behind a turn broke down"),
-                }
+                worked(work.run(&cx)).await;
             }
             .instrument(span),
         );
+    }
+
+    /// Begins work behind a step, or lets the step wait for the work that is at its session.
+    pub(crate) fn after_step(&self, work: Arc<dyn AfterStep>, cx: AfterStepCx) {
+        let key = (work.name(), cx.session.clone());
+        let span = tracing::info_span!("after_step", name = key.0, session = %key.1);
+        if let Some((at_work, first)) = self.0.newest.begin(key, cx) {
+            self.spawn(steps(self.0.places.clone(), work, at_work, first).instrument(span));
+        }
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -137,6 +144,30 @@ impl Background {
 
     fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
         self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Works on one step after the other, as long as newer ones wait.
+async fn steps(places: Arc<Semaphore>, work: Arc<dyn AfterStep>, mut at_work: AtWork, first: AfterStepCx) {
+    let mut next = Some(first);
+    while let Some(cx) = next {
+        if cx.cancel.is_cancelled() {
+            tracing::warn!(step = %cx.step, "work behind a step was stopped before it began");
+            return;
+        }
+        // The semaphore is never closed.
+        let Ok(place) = places.acquire().await else { return };
+        worked(work.run(&cx)).await;
+        drop(place);
+        next = at_work.next();
+    }
+}
+
+async fn worked(work: impl Future<Output = Result<(), SourceError>>) {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "work in the background failed"),
+        Err(_) => tracing::warn!("work in the background broke down"),
     }
 }
 

@@ -111,8 +111,9 @@ pub(crate) fn config_of(
             share: share.clone(),
         }),
         prepare_call: None,
-        // What follows a turn is for the one that a person sees.
+        // What follows turns and steps is for the one that a person sees.
         after_turn: Vec::new(),
+        after_step: Vec::new(),
         children: Some(Children { levels, ..children.clone() }),
         ..parent.clone()
     })

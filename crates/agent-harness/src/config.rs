@@ -17,9 +17,9 @@ use agent_turn::{DEFAULT_STEPS, Mode, StopCondition, StopConditionExt, step_coun
 use crate::SourceError;
 use crate::drive::{apart, asked};
 use crate::{
-    AfterTurn, AskPolicy, Asker, Background, Children, Clock, ContextSource, Drained, HarnessError, Jitter,
-    NobodyToAsk, PostCompact, PrepareCall, PromptSource, RandomJitter, RetryPolicy, RuleSink, Session,
-    SystemClock,
+    AfterStep, AfterTurn, AskPolicy, Asker, Background, Children, Clock, ContextSource, Drained,
+    HarnessError, Jitter, NobodyToAsk, NotesSource, PostCompact, PrepareCall, Process, PromptSource,
+    RandomJitter, RetryPolicy, RuleSink, Session, SystemClock,
 };
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -62,6 +62,8 @@ pub struct HarnessConfig {
     pub ask: AskPolicy,
     /// What counts tokens where the provider has not counted them.
     pub counter: Arc<dyn TokenCounter>,
+    /// Where the rolling notes on a session are read when it is about to be compacted (requirement C2).
+    pub notes: Option<Arc<dyn NotesSource>>,
     /// Who is told of each compaction.
     pub after_compaction: Vec<Arc<dyn PostCompact>>,
     /// Which calls may run.
@@ -80,6 +82,8 @@ pub struct HarnessConfig {
     pub rule_sink: Option<Arc<dyn RuleSink>>,
     /// What is done behind each turn that was brought to its end (requirement L11).
     pub after_turn: Vec<Arc<dyn AfterTurn>>,
+    /// What is done behind each step that was committed (requirement L11).
+    pub after_step: Vec<Arc<dyn AfterStep>>,
     /// Where that work is done; drain it before the program ends.
     pub background: Background,
     /// How many turns a session that is taken up with a cold prompt cache shows in full, where the older ones have words
@@ -89,6 +93,8 @@ pub struct HarnessConfig {
     pub retry: RetryPolicy,
     /// Where the spread of waiting times comes from.
     pub jitter: Arc<dyn Jitter>,
+    /// What belongs to the process and to no session (requirement K2).
+    pub process: Process,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -113,6 +119,7 @@ impl HarnessConfig {
             summary_model: None,
             ask: AskPolicy::default(),
             counter: Arc::new(BytesPerToken::default()),
+            notes: None,
             after_compaction: Vec::new(),
             permissions: Permissions::default(),
             asker: Arc::new(NobodyToAsk),
@@ -122,10 +129,12 @@ impl HarnessConfig {
             tool_hooks: Vec::new(),
             rule_sink: None,
             after_turn: Vec::new(),
+            after_step: Vec::new(),
             background: Background::default(),
             raw_rounds: Some(3),
             retry: RetryPolicy::default(),
             jitter: Arc::new(RandomJitter),
+            process: Process::default(),
             clock: Arc::new(SystemClock),
         }
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Cancel, Checkpoint, CompactionState, EntryId, Event, EventBody, ModelError, SessionId, SessionRecord,
-    Slots, TerminalReason, Usage, UserMessage,
+    Cancel, Checkpoint, CompactionState, EntryId, Event, EventBody, LanguageModel, ModelError, SessionId,
+    SessionRecord, Slots, TerminalReason, Text, Usage, UserMessage,
 };
+use agent_prepare::{Pipeline, Stage, StageCx, Verdict};
 use agent_store::{Fork, Store, StoreError};
-use agent_tools::{Pattern, PermissionMode, PermissionRule, Permissions};
+use agent_tools::{Confinement, Pattern, PermissionDecision, PermissionMode, PermissionRule, Permissions};
 use agent_turn::{Mode, step_count};
 use async_trait::async_trait;
 
@@ -29,6 +30,14 @@ pub struct ForkedRun {
     /// nobody is asked. The tools that the model sees are those of the session, whatever is allowed: another list would be
     /// another prefix.
     pub allow: Vec<Pattern>,
+    /// Whether calls that only read may run too, where no rule of the agent speaks of them: what a tool's own declaration or,
+    /// for a command, its text proves ([`agent_tools::Matter::only_reads`]).
+    pub reads: bool,
+    /// What the model is told of a call that may not run: name what may. What is allowed is named when this is not given.
+    pub refusal: Option<Text>,
+    /// The model that is asked, in place of the session's own; whatever the agent's parts choose for a turn or a step, it
+    /// stays. Nothing of the session's cache is read then.
+    pub model: Option<Arc<dyn LanguageModel>>,
     /// After how many steps it ends, at least 1.
     pub max_steps: u32,
     /// Stops it.
@@ -59,7 +68,37 @@ tokio::task_local! {
 impl ForkedRun {
     /// A question to the model that is answered with words: one step, and no call runs.
     pub fn new(message: UserMessage) -> Self {
-        Self { message, allow: Vec::new(), max_steps: 1, cancel: Cancel::new() }
+        Self {
+            message,
+            allow: Vec::new(),
+            reads: false,
+            refusal: None,
+            model: None,
+            max_steps: 1,
+            cancel: Cancel::new(),
+        }
+    }
+
+    /// What closes the permissions of the run.
+    fn confinement(&self) -> Confinement {
+        let words = match &self.refusal {
+            Some(words) => words.as_str().to_owned(),
+            None => self.usual_refusal(),
+        };
+        Confinement { reads: self.reads, words }
+    }
+
+    fn usual_refusal(&self) -> String {
+        let named = self.allow.iter().map(|pattern| format!("`{pattern}`"));
+        let reads = self.reads.then(|| "calls that only read".to_owned());
+        let may: Vec<String> = named.chain(reads).collect();
+        match &may[..] {
+            [] => "no tool may be used here. Answer in words, with what you know.".to_owned(),
+            may => format!(
+                "only these calls may run here: {}. Do not repeat the call; use those, or answer with what you know.",
+                may.join(", ")
+            ),
+        }
     }
 }
 
@@ -84,6 +123,9 @@ impl Session {
     /// Asks something beside the session: its first request begins with the session's own next request, byte for byte, so
     /// that the provider reads it from its cache. Nothing of it enters the session, which may be at work meanwhile; an open
     /// step is not part of it (requirement P12).
+    ///
+    /// It begins with what the session's state beside the history is as of its last commit, read stamps and todos included, and
+    /// nothing that it changes of that comes back.
     ///
     /// A forked run cannot compact, fork, or begin another forked run: what it calls is refused that.
     ///
@@ -145,20 +187,23 @@ async fn drive(
 
 /// The agent of a forked run: the same requests, and nobody who is asked, told or written to.
 fn beside(config: &HarnessConfig, mut record: SessionRecord, run: &ForkedRun) -> HarnessConfig {
-    let permissions = narrowed(config, &record, &run.allow);
+    let permissions = narrowed(&config.permissions, run);
     record.checkpoint = between_turns(record.checkpoint);
     record.journal.clear();
     record.inputs.clear();
-    let prepare_call = config.prepare_call.clone().map(|hook| Arc::new(Uncompacted(hook)) as _);
+    let keeps_model = run.model.is_some();
+    let prepare_call = config.prepare_call.clone().map(|hook| Arc::new(Plain { hook, keeps_model }) as _);
     HarnessConfig {
+        model: run.model.clone().unwrap_or_else(|| config.model.clone()),
         store: Arc::new(Shadow::new(Some(record), config.store.clone())) as Arc<dyn Store>,
         sources: Vec::new(),
         tells_date: false,
         stop: Arc::new(step_count(run.max_steps.max(1))),
-        pipeline: config.pipeline.clone().without_compaction(),
+        pipeline: plain(config.pipeline.clone(), keeps_model),
         prepare_call,
         after_compaction: Vec::new(),
         after_turn: Vec::new(),
+        after_step: Vec::new(),
         background: Background::default(),
         // All that the cache holds is shown, and no task is pursued.
         raw_rounds: None,
@@ -170,26 +215,24 @@ fn beside(config: &HarnessConfig, mut record: SessionRecord, run: &ForkedRun) ->
     }
 }
 
-/// Only what is allowed here runs: other tools are refused, and other calls of these are asked about, with nobody to ask.
-fn narrowed(config: &HarnessConfig, record: &SessionRecord, allow: &[Pattern]) -> Permissions {
-    let own = config.permissions.rules.iter();
-    let strict = own.filter(|rule| rule.decision != agent_tools::PermissionDecision::Allow).cloned();
-    let known = config.tools.cards().iter().chain(&record.meta.tools).map(|card| card.name().to_owned());
-    let closed = known.map(|tool| {
-        let is_named = allow.iter().any(|pattern| pattern.names(&tool));
-        let pattern = Pattern::tool(tool);
-        if is_named { PermissionRule::ask(pattern) } else { PermissionRule::deny(pattern) }
-    });
-    let opened = allow.iter().cloned().map(PermissionRule::allow);
+/// Only what is allowed here runs; what the agent's own rules refuse or ask stays refused.
+fn narrowed(own: &Permissions, run: &ForkedRun) -> Permissions {
+    let strict = own.rules.iter().filter(|rule| rule.decision != PermissionDecision::Allow).cloned();
+    let opened = run.allow.iter().cloned().map(PermissionRule::allow);
     let opened = opened.map(|rule| rule.from_layer(agent_core::Layer::Session));
-    let mode = match config.permissions.mode {
+    let mode = match own.mode {
         PermissionMode::Plan => PermissionMode::Plan,
         PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Bypass => {
             PermissionMode::Default
         }
     };
-    let ceiling = config.permissions.ceiling.clone();
-    Permissions { mode, rules: strict.chain(closed).chain(opened).collect(), classifier: None, ceiling }
+    Permissions {
+        mode,
+        rules: strict.chain(opened).collect(),
+        classifier: None,
+        ceiling: own.ceiling.clone(),
+        confinement: Some(run.confinement()),
+    }
 }
 
 /// The state without an open turn, and without what a person allowed for one session.
@@ -200,15 +243,42 @@ fn between_turns(checkpoint: Checkpoint) -> Checkpoint {
     Checkpoint { last_turn, slots, usage, asked_ms, asked_otherwise, compaction, ..Checkpoint::default() }
 }
 
-/// Puts turns together without compaction.
+/// A pipeline that never compacts, and chooses no other model where the run has its own.
+fn plain(pipeline: Pipeline, keeps_model: bool) -> Pipeline {
+    let pipeline = pipeline.without_compaction();
+    if keeps_model { pipeline.map_stages(|stage| Arc::new(KeepsModel(stage))) } else { pipeline }
+}
+
+/// Puts turns together as they are put together in a run beside a session.
 #[derive(Debug)]
-struct Uncompacted(Arc<dyn PrepareCall>);
+struct Plain {
+    hook: Arc<dyn PrepareCall>,
+    keeps_model: bool,
+}
 
 #[async_trait]
-impl PrepareCall for Uncompacted {
+impl PrepareCall for Plain {
     async fn prepare_call(&self, cx: &CallCx<'_>) -> Result<CallChanges, SourceError> {
-        let changes = self.0.prepare_call(cx).await?;
-        let pipeline = changes.pipeline.map(agent_prepare::Pipeline::without_compaction);
-        Ok(CallChanges { pipeline, ..changes })
+        let changes = self.hook.prepare_call(cx).await?;
+        let pipeline = changes.pipeline.map(|pipeline| plain(pipeline, self.keeps_model));
+        let model = changes.model.filter(|_| !self.keeps_model);
+        Ok(CallChanges { pipeline, model, ..changes })
+    }
+}
+
+/// A stage that has no say about the model.
+#[derive(Debug)]
+struct KeepsModel(Arc<dyn Stage>);
+
+impl Stage for KeepsModel {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn run(&self, cx: &StageCx<'_>) -> Verdict {
+        match self.0.run(cx) {
+            Verdict::Pass(changes) => Verdict::Pass(agent_prepare::Overrides { model: None, ..changes }),
+            verdict @ (Verdict::Ask(_) | Verdict::Finish(_)) => verdict,
+        }
     }
 }

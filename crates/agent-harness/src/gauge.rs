@@ -1,6 +1,4 @@
-//! How full a session's context is: counted from what is stored, and readable while a message is at work.
-
-use std::sync::{Arc, Mutex, PoisonError};
+//! How full a session's context is: counted from what is stored.
 
 use agent_core::{Accountant, History, SessionId, SessionMeta, Usage};
 use agent_prepare::ContextState;
@@ -9,10 +7,6 @@ use serde::Deserialize;
 use crate::HarnessError;
 use crate::config::HarnessConfig;
 use crate::listed::{sent, sent_of};
-
-/// Where the driver writes how full the context is. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Gauge(Arc<Mutex<Option<ContextState>>>);
 
 /// Where a provider counts the calls of one answer apart: those that compacted, and the one that answered.
 #[derive(Debug, Deserialize)]
@@ -31,17 +25,6 @@ struct Iteration {
     cache_read_input_tokens: u64,
     #[serde(default)]
     cache_creation_input_tokens: u64,
-}
-
-impl Gauge {
-    /// What was last written, if anything was.
-    pub(crate) fn read(&self) -> Option<ContextState> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set(&self, state: ContextState) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-    }
 }
 
 /// The count of a session as it was stored: what the provider said of the last answered request, and an estimate of the

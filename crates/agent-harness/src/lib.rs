@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod after_step;
 mod asker;
 mod background;
 mod breaker;
@@ -49,7 +50,9 @@ mod hooks;
 mod kin;
 mod listed;
 mod live;
+mod observed;
 mod outbox;
+mod process;
 mod quiet;
 mod retry;
 mod rounds;
@@ -59,8 +62,10 @@ mod source;
 mod spy;
 mod stand_ins;
 mod unless;
+mod view;
 mod workspace;
 
+pub use after_step::{AfterStep, AfterStepCx};
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
 pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
 pub use children::{ChildKind, Children};
@@ -75,9 +80,12 @@ pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
+pub use observed::{Observed, Watch};
+pub use process::{Process, ProcessConfig, RootIsSet, Secret, Spending, Spent};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};
 pub use session::Session;
-pub use source::{PromptSource, SourceError};
+pub use source::{NotesSource, PromptSource, SourceError};
+pub use view::{Connection, InboxView, ModelView, PermissionView, ReadsView, SessionView};
 pub use workspace::{Environment, Workspace};

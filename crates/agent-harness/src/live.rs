@@ -20,9 +20,10 @@ use crate::cache::PromptCache;
 use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
 use crate::encoders::Encoders;
-use crate::gauge::{Gauge, counted};
+use crate::gauge::counted;
 use crate::listed::Listed;
 use crate::outbox::Outbox;
+use crate::{Observed, SessionView};
 
 /// Everything of one session that a driver changes. Dropping it gives the lease back.
 pub(crate) struct Live {
@@ -40,6 +41,8 @@ pub(crate) struct Live {
     /// What was told already about requests that cannot be sent as asked.
     pub(crate) diagnosed: Vec<Diagnostic>,
     pub(crate) last_turn: u64,
+    /// Tool calls of its steps.
+    pub(crate) calls: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
     pub(crate) cache: PromptCache,
@@ -51,8 +54,10 @@ pub(crate) struct Live {
     pub(crate) cleared: u64,
     /// How full the context was when it was last told.
     pub(crate) level: Level,
-    /// Where it is shown how full the context is.
-    pub(crate) gauge: Gauge,
+    /// Where its state is shown.
+    pub(crate) view: Observed<SessionView>,
+    /// The version of the slots that is shown there.
+    pub(crate) slots_shown: Option<u64>,
     /// Whether a model is still asked to shorten outputs.
     pub(crate) shortening: Arc<Breaker>,
     /// The day that the model knows from the conversation as it sees it.
@@ -147,6 +152,7 @@ impl Live {
                     slots: SlotsHandle::new(slots),
                     requests,
                     last_turn,
+                    calls: history.entries().iter().map(calls_of).sum(),
                     usage,
                     accountant,
                     compaction,
@@ -202,7 +208,8 @@ impl Live {
             compaction: CompactionState::default(),
             cleared: 0,
             level: Level::Calm,
-            gauge: Gauge::default(),
+            view: Observed::default(),
+            slots_shown: None,
             shortening: Arc::default(),
             tools: Listed::of(meta.tools.clone()),
             meta,
@@ -213,6 +220,7 @@ impl Live {
             encoders: Encoders::default(),
             diagnosed: Vec::new(),
             last_turn: 0,
+            calls: 0,
             usage: Usage::default(),
             told: None,
             consumed: Vec::new(),
@@ -259,12 +267,14 @@ impl Live {
             return None;
         }
         self.slots_version = version;
+        self.show_slots();
         Some(self.slots.snapshot())
     }
 
     /// Appends to the history in memory; the next [`Live::commit`] writes it.
     pub(crate) fn push(&mut self, entry: Entry) -> Result<EntryId, HarnessError> {
         let is_rewrite = matches!(entry, Entry::Boundary(_));
+        self.calls += calls_of(&entry);
         let id = self.history.push(entry)?;
         self.accountant.follow(&self.history);
         if is_rewrite {
@@ -338,6 +348,13 @@ pub(crate) struct Write<'a> {
     pub(crate) active: Option<&'a BTreeSet<String>>,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) terminal: Option<&'a TerminalReason>,
+}
+
+fn calls_of(entry: &Entry) -> u64 {
+    match entry {
+        Entry::Step(step) => step.pairs().count() as u64,
+        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => 0,
+    }
 }
 
 /// Offloaded outputs, read from the store.

@@ -6,14 +6,14 @@ use agent_prepare::{Pipeline, Stage, StageCx, Verdict};
 use agent_tools::{Permissions, ToolSet, ToolSetError};
 use async_trait::async_trait;
 
-use crate::SourceError;
 use crate::config::HarnessConfig;
 use crate::hooks::{CallChanges, CallCx, PrepareCall};
 use crate::spy::Spy;
 use crate::stand_ins::StandIns;
+use crate::{Background, Process, SourceError};
 
 /// The agent with a spy for each of its models and a stand-in for each of its tools; nobody is told of compactions or
-/// calls, and nothing is remembered.
+/// calls, nothing is done behind it, and nothing is remembered or counted.
 pub(crate) fn quiet(
     config: HarnessConfig,
     spy: &Arc<Spy>,
@@ -33,6 +33,10 @@ pub(crate) fn quiet(
         tool_hooks: Vec::new(),
         permissions: Permissions { classifier: None, ..config.permissions },
         rule_sink: None,
+        after_turn: Vec::new(),
+        after_step: Vec::new(),
+        background: Background::default(),
+        process: Process::default(),
         children: None,
         ..config
     })

@@ -10,9 +10,8 @@ use agent_core::{
 };
 use agent_prepare::ContextState;
 
-use crate::HarnessError;
-use crate::gauge::Gauge;
 use crate::outbox::Told;
+use crate::{HarnessError, Observed, SessionView};
 
 type Outcome = Result<TurnEnd, HarnessError>;
 
@@ -22,7 +21,7 @@ pub struct Run {
     work: Work,
     told: Told,
     cancel: Cancel,
-    gauge: Gauge,
+    view: Observed<SessionView>,
 }
 
 enum Work {
@@ -83,9 +82,9 @@ impl Run {
         work: impl Future<Output = Outcome> + Send + 'static,
         told: Told,
         cancel: Cancel,
-        gauge: Gauge,
+        view: Observed<SessionView>,
     ) -> Self {
-        Self { work: Work::Running(Box::pin(work)), told, cancel, gauge }
+        Self { work: Work::Running(Box::pin(work)), told, cancel, view }
     }
 
     /// The next event, or `None` when the run is over. Cancel-safe.
@@ -112,7 +111,7 @@ impl Run {
     /// How full the context is (requirement P6): as of the last request that was prepared or answered; `None` before
     /// the first.
     pub fn context(&self) -> Option<ContextState> {
-        self.gauge.read()
+        self.view.get().context
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {

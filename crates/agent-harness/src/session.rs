@@ -13,11 +13,11 @@ use crate::config::HarnessConfig;
 use crate::drive::{Drive, Incoming};
 use crate::explain::explain;
 use crate::fork::not_forked;
-use crate::gauge::{self, Gauge};
+use crate::gauge;
 use crate::live::{Live, Loaded};
 use crate::outbox::{Outbox, Told};
 use crate::run::{Next, Run, StepReport, TurnEnd};
-use crate::{Compaction, ExplainedRequest, HarnessError};
+use crate::{Compaction, ExplainedRequest, HarnessError, Observed, Process, SessionView, Watch};
 
 /// A conversation by name. Cloning shares it; one message is at work at a time.
 ///
@@ -29,8 +29,8 @@ pub struct Session {
     pub(crate) id: SessionId,
     /// The loaded session between two messages; `None` before the first and after a failure.
     live: Arc<Mutex<Slot>>,
-    /// How full the context is, while the session is loaded.
-    gauge: Gauge,
+    /// What is shown of it, while it is loaded.
+    view: Observed<SessionView>,
 }
 
 /// Where the session waits between two messages. Dropped with the last clone and the last run.
@@ -64,7 +64,12 @@ impl std::fmt::Debug for Slot {
 impl Session {
     pub(crate) fn new(config: Arc<HarnessConfig>, id: SessionId) -> Self {
         let closing = Closing { config: config.clone(), id: id.clone(), was_open: false };
-        Self { config, id, live: Arc::new(Mutex::new(Slot { closing, live: None })), gauge: Gauge::default() }
+        Self {
+            config,
+            id,
+            live: Arc::new(Mutex::new(Slot { closing, live: None })),
+            view: Observed::default(),
+        }
     }
 
     /// The session's name.
@@ -167,11 +172,22 @@ impl Session {
         Ok(compaction)
     }
 
+    /// The state of the session in typed groups (requirement K3), to be read and watched; only the driver writes it. It is that
+    /// of this handle and its clones: what another process does is in the store.
+    pub fn state(&self) -> Watch<SessionView> {
+        self.view.watch()
+    }
+
+    /// The process that its agent runs in (requirement K2).
+    pub fn process(&self) -> &Process {
+        &self.config.process
+    }
+
     /// How full the context is (requirement P6): used tokens, thresholds, level and percent. While a message is at work,
     /// as of its last request.
     pub async fn context(&self) -> Result<ContextState, HarnessError> {
         let is_stored = self.live.try_lock().is_ok_and(|slot| slot.live.is_none());
-        match self.gauge.read().filter(|_| !is_stored) {
+        match self.view.get().context.filter(|_| !is_stored) {
             Some(state) => Ok(state),
             None => gauge::stored(&self.config, &self.id).await,
         }
@@ -185,7 +201,9 @@ impl Session {
             None => Box::pin(Live::open(&self.config, &self.id)).await?,
         };
         slot.closing.was_open = true;
-        loaded.live.gauge = self.gauge.clone();
+        loaded.live.view = self.view.clone();
+        // Another handle on the slots may be shown, of the session as it was loaded before.
+        loaded.live.slots_shown = None;
         Ok(loaded)
     }
 
@@ -193,7 +211,7 @@ impl Session {
     pub(crate) async fn start(&self, incoming: Incoming) -> Result<Run, HarnessError> {
         let told = Told::new();
         let Begun { slot, drive, cancel } = self.begin(incoming, told.clone()).await?;
-        Ok(Run::new(work(slot, drive), told, cancel, self.gauge.clone()))
+        Ok(Run::new(work(slot, drive), told, cancel, self.view.clone()))
     }
 
     async fn begin(&self, incoming: Incoming, told: Told) -> Result<Begun, HarnessError> {

@@ -1,8 +1,11 @@
-//! What enters the prompt of a session when it begins: the only part of a prompt that may need I/O.
+//! What is read from outside: what enters the prompt of a session when it begins, and the notes that a compaction begins from.
 
 use std::error::Error;
 use std::fmt::Debug;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use agent_core::{SessionId, SessionNotes};
 use agent_prompt::Prompt;
 use async_trait::async_trait;
 
@@ -16,6 +19,33 @@ pub trait PromptSource: Debug + Send + Sync {
     ///
     /// An error keeps the session from beginning: for what must never be left out, such as a policy.
     async fn add_to(&self, prompt: &mut Prompt) -> Result<(), SourceError>;
+}
+
+/// Where the rolling notes on a session are (requirement C2), which stand for what they cover when its context is compacted.
+///
+/// It is asked when a compaction is about to begin, and at no other time, so that notes are as new as they can be and cost
+/// nothing before. What it gives takes the place of [`agent_core::Slots::notes`].
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a source of notes",
+    note = "implement `NotesSource`"
+)]
+pub trait NotesSource: Debug + Send + Sync {
+    /// The notes as they are now; `None` when there are none beyond those that the session has.
+    ///
+    /// # Errors
+    /// Told with a `request.diagnostic`; the compaction goes on without.
+    async fn notes(&self, session: &SessionId) -> Result<Option<SessionNotes>, SourceError>;
+
+    /// The file that they are in, to be shown; `None` when they are in none.
+    fn path(&self, _session: &SessionId) -> Option<PathBuf> {
+        None
+    }
+
+    /// How long it may take, for the turn waits for it; then it is dropped, which is told like an error. By default 5 s.
+    fn deadline(&self) -> Duration {
+        Duration::from_secs(5)
+    }
 }
 
 /// Why a session cannot begin without what a source has.

@@ -20,5 +20,6 @@ mod stops;
 mod support;
 mod tools;
 mod turns;
+mod view;
 mod wire;
 mod workspace;

@@ -52,9 +52,9 @@ pub use hook::{
 };
 pub use hosted::HostedTool;
 pub use permission::{
-    AskRequest, Classified, Classifier, ClassifierError, DecidedBy, Matter, Pattern, PatternError,
-    PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling, Subject,
-    Verdict,
+    AskRequest, Classified, Classifier, ClassifierError, Confinement, DecidedBy, Matter, Pattern,
+    PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal, Ruling,
+    Subject, Verdict,
 };
 pub use plan::{Preflight, batches, preflight, resolve};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};

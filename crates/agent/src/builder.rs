@@ -13,8 +13,9 @@ use std::time::Duration;
 use agent_cache::Lifetimes;
 use agent_core::{CardError, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
-    AfterTurn, AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Drained, Harness, HarnessConfig,
-    PostCompact, PrepareCall, PromptSource, RetryPolicy, RuleSink, Session,
+    AfterStep, AfterTurn, AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Drained, Harness,
+    HarnessConfig, NotesSource, PostCompact, PrepareCall, Process, PromptSource, RetryPolicy, RuleSink,
+    Session,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::{FragmentError, Prompt};
@@ -92,6 +93,9 @@ struct Parts {
     tool_hooks: Vec<Arc<dyn ToolHook>>,
     rule_sink: Option<Arc<dyn RuleSink>>,
     after_turn: Vec<Arc<dyn AfterTurn>>,
+    after_step: Vec<Arc<dyn AfterStep>>,
+    notes: Option<Arc<dyn NotesSource>>,
+    process: Process,
     while_waiting: Option<Heard>,
     request_lifetime: Option<Duration>,
     retry: Option<RetryPolicy>,
@@ -223,6 +227,9 @@ impl AgentBuilder<WithModel> {
             children: parts.children,
             rule_sink: parts.rule_sink,
             after_turn: parts.after_turn,
+            after_step: parts.after_step,
+            notes: parts.notes,
+            process: parts.process,
             while_waiting: parts.while_waiting.unwrap_or_default(),
             request_lifetime: parts.request_lifetime,
             retry: parts.retry.unwrap_or_default(),

@@ -74,13 +74,15 @@ pub use agent_core::{
     UserMessage, Wait, WrongReply,
 };
 pub use agent_harness::{
-    AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, Background,
-    CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, Clock, CompactedTier, Compaction,
-    ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart,
-    ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed, Harness, HarnessConfig,
-    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
-    PromptSource, RandomJitter, RequestError, RetryPolicy, RoundSummaries, RuleSink, RuleSinkError, Run,
-    Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace, fork_stored,
+    AfterStep, AfterStepCx, AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError,
+    Background, CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, Clock, CompactedTier,
+    Compaction, Connection, ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint,
+    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed,
+    Harness, HarnessConfig, HarnessError, InboxView, Jitter, MessageKind, ModelView, Next, NobodyToAsk,
+    NotesSource, Observed, PermissionView, PostCompact, PostCompactCx, PrepareCall, Process, ProcessConfig,
+    PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy, RootIsSet, RoundSummaries, RuleSink,
+    RuleSinkError, Run, Secret, Session, SessionView, SourceError, Spending, Spent, StepReport, SystemClock,
+    TurnEnd, Watch, Workspace, fork_stored,
 };
 pub use agent_store::{
     Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,

@@ -1,6 +1,7 @@
 //! The habits of the house that no compiler watches, checked over the text of the checkout.
 
 mod forgotten;
+mod globals;
 mod manifest;
 mod modules;
 mod read;
@@ -43,6 +44,7 @@ fn findings(files: &Files) -> Vec<Finding> {
     found.extend(source::findings(files));
     found.extend(manifest::findings(files));
     found.extend(forgotten::findings(files));
+    found.extend(globals::findings(files));
     found
 }
 

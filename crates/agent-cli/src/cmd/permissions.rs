@@ -89,6 +89,7 @@ fn reason(ruling: &Ruling) -> String {
         DecidedBy::Tool => "the tool itself, for no rule covers the call".to_owned(),
         DecidedBy::Hook(name) => format!("the hook {name}"),
         DecidedBy::Classifier { name, .. } => format!("the classifier {name}"),
+        DecidedBy::Confinement => "what the run is for, and no rule covers the call".to_owned(),
         DecidedBy::Unknown => {
             "a part that is only known when it runs, which rules cannot be held against".to_owned()
         }
@@ -116,6 +117,7 @@ impl<'r> Shown<'r> {
             DecidedBy::Hook(_) => shown("hook"),
             DecidedBy::Classifier { .. } => shown("classifier"),
             DecidedBy::Unknown => shown("unknown"),
+            DecidedBy::Confinement => shown("confinement"),
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) async fn to_the_end(
         };
         let Some((request, reply)) = answer else {
             screen.end(&end, session.id().as_str())?;
+            screen.spent(&session.process().spent())?;
             if is_parked(&end) {
                 parked::tell_how(session.id(), &end.requests, args)?;
             }

@@ -18,7 +18,14 @@ fn uncounted(output: &str) -> String {
         Some((input, rest)) if input.starts_with("tokens: input ") => {
             format!("{} · output{rest}\n", uncounted(input))
         }
-        _ => format!("{line}\n"),
+        // What it costs follows from them.
+        _ => match line.split_once(" $").filter(|_| line.starts_with("cost: ")) {
+            Some((model, rest)) => {
+                let requests = rest.split_once(' ').map_or("", |(_, requests)| requests);
+                format!("{model} $N {requests}\n")
+            }
+            None => format!("{line}\n"),
+        },
     });
     lines.collect()
 }
@@ -46,6 +53,7 @@ async fn text_calls_results_and_a_report() {
 
     done · 2 steps · session s
     tokens: input N · cache read N · cache write N (5m N, 1h 0) · output 22 (reasoning 0)
+    cost: anthropic/claude-opus-5-5 $N in 2 requests
     "#);
     assert!(home.work().join("notes.txt").exists(), "nobody could be asked, so nothing was removed");
 }
@@ -85,12 +93,14 @@ async fn ends_that_are_no_success() {
 
     max_steps · 2 steps · session s
     tokens: input N · cache read N · cache write N (5m N, 1h 0) · output 10 (reasoning 0)
+    cost: anthropic/claude-opus-5-5 $N in 2 requests
     "#);
     insta::assert_snapshot!(check(vec![Reply::text("x").fault(Fault::status(529))], &["--max-attempts", "1"]).await, @"
     Some(1) model call failed, overloaded: the provider answered 529 (overloaded_error): Overloaded [request req_sim_0000] (given up after 1 attempt: `max_attempts` of the retry policy allows no more)
 
     error(overloaded) · 0 steps · session s
     tokens: input 0 · cache read 0 · cache write 0 (5m 0, 1h 0) · output 0 (reasoning 0)
+    cost: anthropic/claude-opus-5-5 $N in 1 request
     ");
     insta::assert_snapshot!(check(vec![Reply::text("half an answer").fault(Fault::Cut { after: 4 })], &["--max-attempts", "1"]).await, @"
     Some(1) half an answer
@@ -99,12 +109,14 @@ async fn ends_that_are_no_success() {
 
     interrupted · 0 steps · session s
     tokens: input N · cache read 0 · cache write N (5m N, 1h 0) · output 1 (reasoning 0)
+    cost: anthropic/claude-opus-5-5 $N in 1 request
     ");
     insta::assert_snapshot!(check(vec![Reply::text("No.").stopping("refusal")], &[]).await, @"
     Some(1) No.
 
     refused · 1 steps · session s
     tokens: input N · cache read 0 · cache write N (5m N, 1h 0) · output 1 (reasoning 0)
+    cost: anthropic/claude-opus-5-5 $N in 1 request
     ");
 }
 

@@ -22,6 +22,7 @@ use crate::unless::unless_cancelled;
 /// What the requests of one question cost, also of one that was broken off.
 #[derive(Default)]
 struct Spent {
+    requests: u64,
     ended: Usage,
     fold: ResponseBuilder,
 }
@@ -124,7 +125,9 @@ pub(crate) async fn asked(
     let asking = exchange(config, model, request, &mut spent, cancel.child());
     let answer = unless_cancelled(cancel, tokio::time::timeout(deadline, asking)).await;
     let millis = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-    (answer.map(|answer| answer.unwrap_or(Err(AskFailure::TimedOut { millis }))), spent.total())
+    let (requests, usage) = (spent.requests, spent.total());
+    config.process.pay(model.profile(), requests, &usage);
+    (answer.map(|answer| answer.unwrap_or(Err(AskFailure::TimedOut { millis }))), usage)
 }
 
 /// Sends it until there is an answer, with the few attempts that such a question has.
@@ -160,6 +163,7 @@ async fn once(
     spent: &mut Spent,
     cancel: &Cancel,
 ) -> Result<Response, ModelError> {
+    spent.requests += 1;
     let mut stream = model.stream(request, cancel).await?;
     let mut failure = None;
     while let Some(event) = stream.next().await {

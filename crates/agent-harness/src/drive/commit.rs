@@ -10,6 +10,8 @@ use crate::live::Write;
 impl Drive {
     pub(super) async fn commit_step(&mut self, at: StepNo, step: StepRecord) -> Result<(), HarnessError> {
         let (finish, usage) = (step.finish().clone(), step.usage().clone());
+        let calls = step.pairs().count();
+        self.count_denied(&step);
         self.out.step = Some(at);
         self.tell_unrun(&step);
         self.close_requests();
@@ -17,14 +19,16 @@ impl Drive {
         // An answer that a journal or a parked turn held was not heard of in this process.
         self.live.accountant.report(crate::gauge::size(&usage), entry.position());
         // Who looks between two messages sees the answer counted; that a threshold was crossed is told with the next step.
-        self.live.gauge.set(self.context());
+        self.show_context();
         let voided = std::mem::take(&mut self.voided);
         self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
         if let Want::Prepare(next) = self.turn.poll() {
             self.tell_step(next);
         }
         self.recovered.lost.clear();
-        self.write().await
+        self.write().await?;
+        self.begin_behind(at, calls);
+        Ok(())
     }
 
     /// Counts a call of the step's model, whatever came of it (requirement M6).
@@ -74,6 +78,8 @@ impl Drive {
             usage: usage.as_ref(),
             terminal: terminal.as_ref(),
         };
-        self.live.commit(&self.config, &mut self.out, write).await
+        self.live.commit(&self.config, &mut self.out, write).await?;
+        self.show();
+        Ok(())
     }
 }

@@ -7,12 +7,12 @@ use agent_core::{Cancel, Diagnostic, Entry, EventBody, LanguageModel, ModelProfi
 use agent_prepare::{Cause, CompactCx, Compacted, ContextState, Move, PrepareError, Synthesised};
 
 use super::Drive;
-use crate::HarnessError;
 use crate::compaction::{CompactedTier, Compaction, Done, FailedTier};
 use crate::config::HarnessConfig;
 use crate::hooks::PostCompactCx;
 use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
+use crate::{Connection, HarnessError};
 
 /// What came of looking at the context.
 pub(super) enum Looked {
@@ -64,7 +64,7 @@ impl Drive {
     /// Shows how full the context is, and tells it when it crossed a threshold.
     pub(super) fn tell_level(&mut self) {
         let state = self.context();
-        self.live.gauge.set(state);
+        self.show_context();
         let level = state.level();
         if std::mem::replace(&mut self.live.level, level) != level {
             let (level, window) = (level.as_str().to_owned(), state.thresholds.window);
@@ -84,26 +84,18 @@ impl Drive {
             Cause::First | Cause::Continuation | Cause::Manual => config.model.clone(),
         };
         let profile = self.room_for(&*model);
+        if config.notes.is_some()
+            && self.look(&profile, config.clock.now_ms(), |cx| machine.would_begin(cascade, cx))
+        {
+            Box::pin(self.fetch_notes()).await;
+        }
         loop {
             if self.cancel.is_cancelled() {
                 return Ok(self.stopped(begun));
             }
-            let live = &self.live;
             // A tier that asks nobody begins and ends in this move.
             let now = config.clock.now_ms();
-            let next = live.slots.read(|slots| {
-                let cx = CompactCx {
-                    history: &live.history,
-                    accountant: &live.accountant,
-                    model: &profile,
-                    apart: config.summary_model.as_ref().map(|model| model.profile()),
-                    cached: live.cache.may_be_read(now),
-                    slots,
-                    state: live.compaction,
-                    turn_from: self.turn_from,
-                };
-                machine.advance(cascade, &cx)
-            });
+            let next = self.look(&profile, now, |cx| machine.advance(cascade, cx));
             self.live.compaction = machine.state();
             match next {
                 Move::Settled => return Ok(Looked::Fits),
@@ -127,6 +119,50 @@ impl Drive {
                 }
             }
         }
+    }
+
+    /// Looks at the context as a cascade does.
+    fn look<T>(&self, model: &ModelProfile, now: i64, look: impl FnOnce(&CompactCx<'_>) -> T) -> T {
+        let live = &self.live;
+        live.slots.read(|slots| {
+            look(&CompactCx {
+                history: &live.history,
+                accountant: &live.accountant,
+                model,
+                apart: self.config.summary_model.as_ref().map(|model| model.profile()),
+                cached: live.cache.may_be_read(now),
+                slots,
+                state: live.compaction,
+                turn_from: self.turn_from,
+            })
+        })
+    }
+
+    /// Puts the newest notes where tiers find them; a compaction goes on without those that cannot be had.
+    async fn fetch_notes(&mut self) {
+        let Some(source) = self.config.notes.clone() else { return };
+        let deadline = source.deadline();
+        let fetched = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return,
+            fetched = tokio::time::timeout(deadline, source.notes(&self.live.meta.id)) => fetched,
+        };
+        let why = match fetched {
+            Ok(Ok(notes)) => {
+                self.live.show_connection(NOTES.to_owned(), Connection::Up);
+                if notes.is_some() {
+                    self.live.slots.update(|slots| slots.notes = notes);
+                }
+                return;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!(
+                "the source of notes was still busy after {} ms, and the compaction goes on without; let it answer with what it has, or give it a longer `deadline`",
+                deadline.as_millis()
+            ),
+        };
+        self.live.show_connection(NOTES.to_owned(), Connection::Failed(why.clone()));
+        self.out.stage(EventBody::RequestDiagnostic(Diagnostic { what: NOTES.to_owned(), why }));
     }
 
     /// The model that room is made for. A boundary is one for all models of the session: where the thinking of any of them
@@ -230,3 +266,6 @@ impl Drive {
         }
     }
 }
+
+/// What the source of notes is called where it is told of.
+const NOTES: &str = "notes";

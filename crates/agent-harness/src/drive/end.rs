@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use agent_core::{
-    ActionOutcome, Entry, EventBody, Excerpt, ModelProfile, RawJson, StepRecord, TerminalReason, Usage,
+    ActionOutcome, Entry, EntryId, EventBody, Excerpt, ModelProfile, RawJson, StepNo, StepRecord,
+    TerminalReason, Usage,
 };
 use agent_turn::{Mode, Seen, Task, Todos, Want};
 
 use super::Drive;
 use crate::run::TurnEnd;
-use crate::{AfterTurnCx, Harness};
+use crate::{AfterStepCx, AfterTurnCx, Harness};
 
 impl Drive {
     /// Adds the closing events when the turn is over or waits.
@@ -68,6 +69,25 @@ impl Drive {
                 cancel: self.config.background.cancel().child(),
             };
             self.config.background.after_turn(work.clone(), cx);
+        }
+    }
+
+    /// Begins what is done behind a step that is stored.
+    pub(super) fn begin_behind(&self, step: StepNo, calls: usize) {
+        for work in &self.config.after_step {
+            let cx = AfterStepCx {
+                session: self.session(),
+                turn: self.turn.id(),
+                step,
+                next: EntryId::at(self.live.history.len()),
+                tokens: self.context().used,
+                calls: count(calls),
+                session_calls: self.live.calls,
+                ends_turn: matches!(self.turn.poll(), Want::End(_)),
+                agent: Harness::of(self.config.clone()),
+                cancel: self.config.background.cancel().child(),
+            };
+            self.config.background.after_step(work.clone(), cx);
         }
     }
 

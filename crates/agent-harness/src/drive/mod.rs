@@ -16,6 +16,7 @@ mod prepare;
 mod resume;
 mod retry;
 mod server;
+mod show;
 mod tools;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -74,6 +75,8 @@ pub(crate) struct Drive {
     error: Option<ModelError>,
     /// Tokens of this run's model calls, failed ones included.
     spent: Usage,
+    /// Calls of the turn that were refused.
+    denied: u32,
     /// Tokens of the turn's sub-agents.
     children: Usage,
     /// Tokens of the last model call, until a commit records them: also of one that failed or was stopped.
@@ -136,6 +139,7 @@ impl Drive {
             Some(open) => drive.take_up(open)?,
             None => drive.open_turn()?,
         }
+        drive.show();
         Ok(drive)
     }
 
@@ -162,6 +166,7 @@ impl Drive {
             is_waiting_told: false,
             error: None,
             spent: Usage::default(),
+            denied: 0,
             children: Usage::default(),
             unrecorded: None,
             voided: Usage::default(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use agent_core::{Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, StepNo};
 use agent_turn::{Report, Turn, Want};
 
+use super::show::denied_in;
 use super::{Drive, Recovered};
 use crate::HarnessError;
 use crate::live::Open;
@@ -33,6 +34,7 @@ impl Drive {
     pub(super) fn open_turn(&mut self) -> Result<(), HarnessError> {
         (self.prepared, self.call) = Default::default();
         self.config = self.agent.clone();
+        self.denied = 0;
         self.turn_from = EntryId::at(self.live.history.len());
         self.live.last_turn = self.turn.id().number();
         self.out.turn = Some(self.turn.id());
@@ -59,6 +61,7 @@ impl Drive {
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
         self.turn_from = open.turn_from.unwrap_or_else(|| self.began_at());
         self.prepared.active = open.active;
+        self.denied = self.denied_before();
         self.out.turn = Some(self.turn.id());
         self.out.step = Some(self.turn.step());
         self.step_span = tracing::info_span!("step", step = self.turn.step().number());
@@ -131,6 +134,16 @@ impl Drive {
             }
         }
         EntryId::at(0)
+    }
+
+    /// Calls that were refused in the steps of a turn that is taken up.
+    fn denied_before(&self) -> u32 {
+        let entries = self.live.history.entries().get(self.turn_from.position()..).unwrap_or_default();
+        let denied = entries.iter().map(|entry| match entry {
+            Entry::Step(step) => denied_in(step),
+            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => 0,
+        });
+        denied.fold(0, u32::saturating_add)
     }
 
     /// Where the user last said something.

@@ -66,6 +66,8 @@ impl Drive {
             let call = self.attempt(tries.number, asked.request.clone());
             let Tried { answer, usage, cleared } = call.instrument(span()).await;
             self.pay(&usage);
+            self.config.process.pay(self.model().profile(), 1, &usage);
+            self.show_answered(&answer);
             let before = tries.mode;
             match answer {
                 Ok(report) => {

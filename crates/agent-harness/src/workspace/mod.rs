@@ -6,6 +6,7 @@ mod files;
 mod git;
 mod place;
 mod rules;
+mod shared;
 
 pub use environment::Environment;
 
@@ -19,6 +20,7 @@ use crate::{PromptSource, SourceError};
 use git::Git;
 use place::Place;
 use rules::{Folders, Found};
+use shared::Shared;
 
 const KEY: &str = "environment";
 
@@ -60,6 +62,8 @@ pub struct Workspace {
     folders: Folders,
     config: RuleConfig,
     git: Option<Git>,
+    /// What was seen, where sessions share it.
+    shared: Option<Shared>,
 }
 
 impl Workspace {
@@ -71,6 +75,7 @@ impl Workspace {
             folders: Folders::default(),
             config: RuleConfig::default(),
             git: Some(Git::default()),
+            shared: None,
         }
     }
 
@@ -117,6 +122,20 @@ impl Workspace {
         self
     }
 
+    /// Lets the sessions that begin in this process share one look at the environment, until [`Self::invalidate`]: for a program
+    /// that begins many, such as sub-agents, and knows when the repository changed. Clones share it.
+    #[must_use]
+    pub fn share_environment(mut self) -> Self {
+        self.shared = Some(Shared::default());
+        self
+    }
+
+    /// Has the next session that begins look anew. Those that run keep the prompt they began with, so nothing of their
+    /// cached prefix moves; tell them with a note, as [`Self::environment`] says.
+    pub fn invalidate(&self) {
+        self.shared.iter().for_each(Shared::invalidate);
+    }
+
     /// Looks at the environment now. A session does so once, when it begins; this is for whoever wants to tell the model
     /// that it changed, which appends a note and rewrites nothing: [`Snapshot::note`](agent_prompt::Snapshot::note).
     ///
@@ -139,7 +158,14 @@ impl Workspace {
 
     async fn looked(&self) -> Result<Option<Environment>, SourceError> {
         let Some(git) = &self.git else { return Ok(None) };
-        Ok(Some(environment::look(git, &self.place()?).await))
+        if let Some(seen) = self.shared.as_ref().and_then(Shared::seen) {
+            return Ok(Some(seen));
+        }
+        let environment = environment::look(git, &self.place()?).await;
+        Ok(Some(match &self.shared {
+            Some(shared) => shared.keep(environment),
+            None => environment,
+        }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Work behind turns: nobody waits for it, nothing of it is lost silently, and a session is taken up from what it wrote.
 
+mod steps;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -114,6 +116,25 @@ fn a_turn_that_did_not_end_well_has_nothing_behind_it() {
         assert_eq!(watch(run).await.1.reason, TerminalReason::Aborted);
         agent.harness.drain(Duration::from_secs(1)).await;
         assert_eq!(slow.began.load(Ordering::SeqCst), 0);
+    });
+}
+
+/// What an agent would do is looked at without doing it, or counting it as done.
+#[test]
+fn an_agent_that_is_only_looked_at_has_nothing_behind_it() {
+    block(async {
+        let slow = Arc::new(Slow { takes: Some(Duration::ZERO), ..Slow::default() });
+        let work = slow.clone();
+        let agent = agent(vec![Reply::text("one")], |config| config.after_turn = vec![work]);
+        let message = agent_core::UserMessage::text("hello").unwrap();
+        agent.session().explain(Some(message)).await.unwrap();
+        agent_harness::examine(agent.harness.config()).await;
+        agent.harness.drain(Duration::from_secs(1)).await;
+        assert_eq!(slow.began.load(Ordering::SeqCst), 0);
+        assert!(agent.harness.config().process.spent().is_empty());
+        agent.say("hello").await;
+        agent.harness.drain(Duration::from_secs(1)).await;
+        assert_eq!((slow.ended.load(Ordering::SeqCst), agent.harness.config().process.spent().len()), (1, 1));
     });
 }
 

@@ -117,6 +117,133 @@ fn only_what_a_rule_allows_runs() {
     insta::assert_snapshot!(check(PermissionMode::Bypass, &deny(), &["put"]), @"put: [], saw: false");
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Command {
+    command: String,
+}
+
+/// An agent with a shell that runs nothing and says what it would have run.
+fn with_shell(replies: Vec<Reply>) -> Agent {
+    let mut agent = Agent::new(replies);
+    let ran = agent.effects.clone();
+    let bash = ToolConfig::new("bash", "Runs.", Access::Execute, move |_, input: Command| {
+        ran.add(&input.command);
+        async move { Ok("ran".to_owned()) }
+    });
+    let bash = bash.subject(|input: Command| agent_tools::Subject::Command(input.command)).build().unwrap();
+    let mut config = agent.harness.config().clone();
+    config.tools =
+        ToolSet::builder().extend(tools(&agent.effects).iter().cloned()).with(bash).freeze().unwrap();
+    agent.harness = Harness::new(config);
+    agent
+}
+
+#[test]
+fn calls_that_only_read_run_and_the_model_is_told_what_may() {
+    let check = |run: ForkedRun| {
+        block(async {
+            let bash = |command: &str| Reply::tool("bash", format!(r#"{{"command":"{command}"}}"#));
+            let look = Reply::tool("look", r#"{"what":"y"}"#);
+            let put = Reply::tool("put", r#"{"what":"x"}"#);
+            let replies = vec![
+                Reply::text("Hello."),
+                bash("ls src"),
+                bash("rm x; ls"),
+                look,
+                put,
+                Reply::text("Done."),
+            ];
+            let agent = with_shell(replies);
+            agent.say("hi").await;
+            let end = agent.session().fork_run(ForkedRun { max_steps: 6, ..run }).await.unwrap();
+            assert_eq!((end.text.as_str(), end.steps), ("Done.", 5), "{end:?}");
+            let last = String::from_utf8(agent.model.requests().pop().unwrap().to_vec()).unwrap();
+            let told = last.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+            let refusals: Vec<&str> = last
+                .match_indices("was not run: ")
+                .map(|(at, _)| last[at..].split('"').next().unwrap())
+                .collect();
+            format!(
+                "{:?}\nlooked: {}\n{}\n{}",
+                agent.effects.all(),
+                last.contains("saw y"),
+                told.join(" "),
+                refusals.join("\n")
+            )
+        })
+    };
+    insta::assert_snapshot!(check(ForkedRun { reads: true, ..asks("look") }), @r#"
+    ["ls src"]
+    looked: true
+    bash put
+    was not run: only these calls may run here: calls that only read. Do not repeat the call; use those, or answer with what you know.
+    was not run: only these calls may run here: calls that only read. Do not repeat the call; use those, or answer with what you know.
+    "#);
+    let refusal = agent_core::Text::new("only `put` may be called here, to keep what was learnt.");
+    let allow = || vec!["put".parse().unwrap()];
+    insta::assert_snapshot!(check(ForkedRun { allow: allow(), refusal, ..asks("put") }), @r#"
+    ["x"]
+    looked: false
+    bash put bash put look put
+    was not run: only `put` may be called here, to keep what was learnt.
+    was not run: only `put` may be called here, to keep what was learnt.
+    was not run: only `put` may be called here, to keep what was learnt.
+    "#);
+    insta::assert_snapshot!(check(ForkedRun { allow: allow(), reads: true, ..asks("put") }), @r#"
+    ["ls src", "x"]
+    looked: true
+    bash put
+    was not run: only these calls may run here: `put`, calls that only read. Do not repeat the call; use those, or answer with what you know.
+    "#);
+    insta::assert_snapshot!(check(asks("answer")), @"
+    []
+    looked: false
+    bash bash look put
+    was not run: no tool may be used here. Answer in words, with what you know.
+    was not run: no tool may be used here. Answer in words, with what you know.
+    was not run: no tool may be used here. Answer in words, with what you know.
+    was not run: no tool may be used here. Answer in words, with what you know.
+    ");
+}
+
+#[test]
+fn another_model_stays_whatever_the_agent_chooses() {
+    block(async {
+        let agent = Agent::new(vec![Reply::text("Hello."), Reply::text("Not me.")]);
+        let own: Arc<dyn agent_core::LanguageModel> = Arc::new(agent.model.clone());
+        let chosen = own.clone();
+        let mut config = agent.harness.config().clone();
+        config.pipeline = config.pipeline.then(agent_prepare::stage_fn("chooses", move |_| {
+            agent_prepare::Verdict::Pass(agent_prepare::Overrides {
+                model: Some(chosen.clone()),
+                ..Default::default()
+            })
+        }));
+        config.prepare_call = Some(Arc::new(Chooses(own)));
+        let session = Harness::new(config).session(id());
+        session.send("hi").await.unwrap().finish().await.unwrap();
+        let cheap = agent_testkit::ScriptedModel::new(vec![Reply::text("In short: hello.")]);
+        let model: Arc<dyn agent_core::LanguageModel> = Arc::new(cheap.clone());
+        let end = session.fork_run(ForkedRun { model: Some(model), ..asks("sum up") }).await.unwrap();
+        assert_eq!((end.text.as_str(), cheap.requests().len()), ("In short: hello.", 1));
+        assert_eq!(agent.model.requests().len(), 1);
+    });
+}
+
+/// Chooses a model for each turn.
+#[derive(Debug)]
+struct Chooses(Arc<dyn agent_core::LanguageModel>);
+
+#[async_trait::async_trait]
+impl agent_harness::PrepareCall for Chooses {
+    async fn prepare_call(
+        &self,
+        _: &agent_harness::CallCx<'_>,
+    ) -> Result<agent_harness::CallChanges, agent_harness::SourceError> {
+        Ok(agent_harness::CallChanges { model: Some(self.0.clone()), ..Default::default() })
+    }
+}
+
 #[test]
 fn it_ends_after_its_steps_and_when_it_is_stopped() {
     block(async {

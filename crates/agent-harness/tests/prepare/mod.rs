@@ -5,6 +5,7 @@ mod cached;
 mod call;
 mod compact;
 mod events;
+mod notes;
 mod offload;
 mod overflow;
 mod parked;

@@ -8,6 +8,7 @@
 
 mod environment;
 mod hostile;
+mod once;
 mod repository;
 mod rules;
 

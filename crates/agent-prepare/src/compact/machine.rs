@@ -86,6 +86,15 @@ impl Compacting {
         self.state
     }
 
+    /// Whether the first move would let tiers have their turn, so that a driver can fetch what they need only then. Nothing
+    /// is decided by it.
+    pub fn would_begin(&self, cascade: &Cascade, cx: &CompactCx<'_>) -> bool {
+        let tokens = cascade.measure(cx.accountant, cx.model);
+        let after = cx.state.after.min(tokens.used);
+        let looks = Self { state: CompactionState { after, ..cx.state }, ..Self::new(self.cause) };
+        self.phase == Phase::Fresh && looks.begin(cascade, cx, &tokens) != Phase::Over
+    }
+
     /// What to do next. The accountant has followed the history before each call.
     pub fn advance(&mut self, cascade: &Cascade, cx: &CompactCx<'_>) -> Move {
         let mut tokens = cascade.measure(cx.accountant, cx.model);

@@ -1,6 +1,7 @@
 //! The permission check: nothing runs without a permit, and only this folder makes one.
 
 mod classifier;
+mod confined;
 mod permit;
 mod rule;
 mod shell;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use agent_core::{CallId, Layer, RawJson};
 
 pub use classifier::{Classified, Classifier, ClassifierError};
+pub use confined::Confinement;
 pub use permit::{AskRequest, Permit, Verdict};
 pub use rule::{Pattern, PatternError, PermissionDecision, PermissionRule};
 pub use subject::Subject;
@@ -48,6 +50,8 @@ pub struct Permissions {
     /// What these permissions never go beyond, in a sub-agent those of its parent (case A05): a call is judged by both, and
     /// the stricter of the two holds. The classifier of a ceiling is not asked.
     pub ceiling: Option<Arc<Permissions>>,
+    /// Closes them for a run that is for one thing: what no rule allows is refused, in words of its own, and 5 hears no hook.
+    pub confinement: Option<Confinement>,
 }
 
 /// What happens where no rule speaks.
@@ -147,6 +151,8 @@ pub enum DecidedBy {
     },
     /// Rules for parts of the input cannot be held against a part that is only known when it runs.
     Unknown,
+    /// The run is for one thing.
+    Confinement,
 }
 
 impl Permissions {
@@ -155,11 +161,13 @@ impl Permissions {
         let Proposal { tool, call, input, written, .. } = proposal;
         let name = tool.card().name();
         let access = tool.traits().access;
+        let confinement = self.levels().find_map(|level| level.confinement.as_ref());
         // Most calls are decided without a look at their input.
-        let looks = self
-            .all_rules()
-            .chain(proposal.remembered)
-            .any(|rule| rule.pattern.names(name) && rule.pattern.argument().is_some());
+        let looks = confinement.is_some_and(|it| it.reads && access == Access::Execute)
+            || self
+                .all_rules()
+                .chain(proposal.remembered)
+                .any(|rule| rule.pattern.names(name) && rule.pattern.argument().is_some());
         let subject = if looks { Some(Subject::of(tool, input).await) } else { None };
         let before = match written.filter(|_| looks) {
             Some(written) => Some(Subject::of(tool, written).await),
@@ -185,6 +193,9 @@ impl Permissions {
             }
         }
         let exact = Exact { call, tool: name, input, access };
+        if let Some(it) = confinement.filter(|_| ruling.decision != PermissionDecision::Allow) {
+            return Verdict::Deny(ruling.confined_refusal(name, it));
+        }
         match ruling.decision {
             PermissionDecision::Allow => Verdict::Allow(Permit::new(exact, subject.as_ref())),
             PermissionDecision::Deny => Verdict::Deny(ruling.refusal(name)),
@@ -225,8 +236,11 @@ impl Permissions {
 
     /// The rules, and those of the ceilings.
     fn all_rules(&self) -> impl Iterator<Item = &PermissionRule> {
-        let levels = std::iter::successors(Some(self), |below| below.ceiling.as_deref());
-        levels.flat_map(|level| &level.rules)
+        self.levels().flat_map(|level| &level.rules)
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |below| below.ceiling.as_deref())
     }
 
     /// What these say, whatever is above them.
@@ -249,10 +263,11 @@ impl Permissions {
             .or_else(|| rules.strict(PermissionDecision::Ask, |layer| layer == Layer::Managed))
             .or_else(|| rules.unknown(is_firm))
             .or_else(|| rules.allowed(|layer| layer == Layer::Session))
-            .or_else(|| allowed_by.map(hook))
+            .or_else(|| allowed_by.filter(|_| self.confinement.is_none()).map(hook))
             .or_else(|| rules.strict(PermissionDecision::Ask, |_| true))
             .or_else(|| rules.unknown(|rule| rule.decision == PermissionDecision::Ask))
             .or_else(|| rules.allowed(|_| true))
+            .or_else(|| self.by_confinement(matter))
             .or_else(|| self.by_tool(matter.own?))
             .unwrap_or_else(|| {
                 let ruling = self.by_mode(matter.access);
@@ -260,6 +275,11 @@ impl Permissions {
                     if ruling.decision == PermissionDecision::Allow { None } else { rules.uncovered() };
                 Ruling { part, ..ruling }
             })
+    }
+
+    fn by_confinement(&self, matter: &Matter<'_>) -> Option<Ruling> {
+        let decision = self.confinement.as_ref()?.decide(matter);
+        Some(Ruling { decision, by: DecidedBy::Confinement, part: None })
     }
 
     fn by_tool(&self, decision: PermissionDecision) -> Option<Ruling> {
@@ -414,7 +434,7 @@ impl Ruling {
         match &self.by {
             DecidedBy::Rule(rule) => rule.layer == Layer::Managed,
             // A hook asks anew each time.
-            DecidedBy::Hook(_) => true,
+            DecidedBy::Hook(_) | DecidedBy::Confinement => true,
             DecidedBy::Mode(_) | DecidedBy::Tool | DecidedBy::Unknown | DecidedBy::Classifier { .. } => false,
         }
     }
@@ -427,6 +447,12 @@ impl Ruling {
             Classified::Deny(why) => (PermissionDecision::Deny, why),
         };
         Self { decision, by: DecidedBy::Classifier { name: name.to_owned(), why }, part: None }
+    }
+
+    /// The words for the model in a run that is for one thing.
+    fn confined_refusal(&self, tool: &str, confinement: &Confinement) -> String {
+        let part = self.part.as_deref().map_or_else(String::new, |part| format!(" because of `{part}`"));
+        format!("`{tool}` was not run{part}: {}", confinement.words)
     }
 
     /// The words for the model.

@@ -65,6 +65,7 @@ fn what_decides_first() {
             DecidedBy::Hook(name) => name,
             DecidedBy::Classifier { name, .. } => name,
             DecidedBy::Unknown => "unknown".to_owned(),
+            DecidedBy::Confinement => "confinement".to_owned(),
         };
         assert_eq!(format!("{} by {by}", ruling.decision.name()), expect, "{rules:?} in {mode:?}");
     }
@@ -356,8 +357,12 @@ fn a_classifier_stands_only_before_a_person_who_is_asked_by_default() {
                  expect: [&str; 3]| {
         let rulings = all().map(|said| {
             let judge = Arc::new(Says(said, std::sync::atomic::AtomicUsize::new(0)));
-            let permissions =
-                Permissions { mode, rules: rules(given), classifier: Some(judge.clone()), ceiling: None };
+            let permissions = Permissions {
+                mode,
+                rules: rules(given),
+                classifier: Some(judge.clone()),
+                ..Permissions::default()
+            };
             let proposal = Proposal { asked_by: hook, ..Proposal::new(&*put, &call, &input) };
             let verdict = permissions.check(proposal).now_or_never().unwrap();
             let asked = judge.1.load(std::sync::atomic::Ordering::SeqCst);
@@ -479,4 +484,43 @@ fn a_ceiling_only_narrows() {
             assert_eq!(matches!(both.by, DecidedBy::Rule(_)), is_by_rule, "{above:?} {below:?}");
         }
     }
+}
+
+#[test]
+fn a_confined_run_is_for_one_thing() {
+    let tool = |name: &str, access: Access| {
+        let tool = crate::ToolConfig::new(name, "Does.", access, |_, _: serde_json::Value| async {
+            Ok(String::new())
+        });
+        tool.build().unwrap()
+    };
+    let call = CallId::new("c").unwrap();
+    let input = RawJson::parse(r#"{"at":"a"}"#).unwrap();
+    let check = |name: &str, access: Access, reads: bool, hook: Option<&str>| {
+        let confinement = Confinement { reads, words: "Only `memory` may run here.".into() };
+        let given = [(Allow, r#"memory({"at":"a"})"#), (Ask, "asks"), (Deny, "denied")];
+        let permissions = Permissions {
+            mode: PermissionMode::Bypass,
+            rules: rules(&given),
+            confinement: Some(confinement),
+            ..Permissions::default()
+        };
+        let tool = tool(name, access);
+        let proposal = Proposal { allowed_by: hook, ..Proposal::new(&*tool, &call, &input) };
+        match permissions.check(proposal).now_or_never().unwrap() {
+            Verdict::Allow(_) => "allow".to_owned(),
+            Verdict::Ask(_) => "ask".to_owned(),
+            Verdict::Deny(words) => words,
+        }
+    };
+    let refused = |name: &str| format!("`{name}` was not run: Only `memory` may run here.");
+    assert_eq!(check("memory", Access::Edit, false, None), "allow");
+    assert_eq!(check("look", Access::Read, true, None), "allow");
+    assert_eq!(check("look", Access::Read, false, None), refused("look"));
+    for (name, access) in [("todo", Access::Session), ("put", Access::Edit), ("fetch", Access::Network)] {
+        assert_eq!(check(name, access, true, None), refused(name));
+        assert_eq!(check(name, access, true, Some("hook")), refused(name), "no hook opens it");
+    }
+    assert_eq!(check("asks", Access::Read, true, None), refused("asks"), "there is nobody to ask");
+    assert_eq!(check("denied", Access::Read, true, None), refused("denied"));
 }

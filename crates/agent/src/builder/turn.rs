@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{Heard, RequestSettings};
-use agent_harness::{AfterTurn, Clock, RetryPolicy};
+use agent_harness::{AfterStep, AfterTurn, Clock, NotesSource, Process, RetryPolicy};
 use agent_turn::StopCondition;
 
 use super::AgentBuilder;
@@ -43,6 +43,27 @@ impl<M> AgentBuilder<M> {
     /// ```
     pub fn after_turn(mut self, work: impl AfterTurn + 'static) -> Self {
         self.parts.after_turn.push(Arc::new(work));
+        self
+    }
+
+    /// Has something done behind each step that was committed, beside the turn (requirement L11); may be called several times.
+    #[must_use]
+    pub fn after_step(mut self, work: impl AfterStep + 'static) -> Self {
+        self.parts.after_step.push(Arc::new(work));
+        self
+    }
+
+    /// Where the rolling notes on a session are read when its context is about to be compacted (requirement C2).
+    #[must_use]
+    pub fn notes(mut self, source: impl NotesSource + 'static) -> Self {
+        self.parts.notes = Some(Arc::new(source));
+        self
+    }
+
+    /// The process that the agent runs in, where several agents share one (requirement K2); it has one of its own otherwise.
+    #[must_use]
+    pub fn process(mut self, process: Process) -> Self {
+        self.parts.process = process;
         self
     }
 

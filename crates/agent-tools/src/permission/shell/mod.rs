@@ -4,6 +4,7 @@
 mod builtins;
 #[cfg(feature = "shell")]
 mod otherwise;
+mod reading;
 #[cfg(feature = "shell")]
 mod walk;
 #[cfg(feature = "shell")]
