@@ -6,6 +6,7 @@ use agent_core::{Accountant, EntryId, History, LanguageModel, RoundSummary, Sess
 use agent_prepare::in_words;
 use async_trait::async_trait;
 
+use crate::changes::model_name;
 use crate::{AfterTurn, AfterTurnCx, SourceError};
 
 /// Asks a model for a few words on each turn that was brought to its end, and keeps them beside the session. Their cost
@@ -72,7 +73,8 @@ impl AfterTurn for RoundSummaries {
         let asked = cx.agent.ask_apart(&**self.model(cx), [&system, &words], MAX_OUTPUT, &cx.cancel).await?;
         // Stopped: the words are written when a later turn is over.
         let Some((text, usage)) = asked else { return Ok(()) };
-        let round = RoundSummary { turn: cx.turn.number(), from, to, text, usage };
+        let model = Some(model_name(self.model(cx).profile()));
+        let round = RoundSummary { turn: cx.turn.number(), from, to, text, usage, model };
         store.put_round(&cx.session, &round).await.map_err(unread)
     }
 }
