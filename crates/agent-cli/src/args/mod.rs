@@ -496,10 +496,10 @@ mod tests {
     fn resume(flags: &str) -> ResumeArgs {
         let args = ["agent", "resume", "s"].into_iter().map(str::to_owned);
         let words = flags.split_whitespace().map(|word| word.trim_matches('\'').to_owned());
-        match Args::try_parse_from(args.chain(words)).unwrap().command {
-            Command::Resume(args) => args,
-            other => panic!("{other:?}"),
-        }
+        let Command::Resume(args) = Args::try_parse_from(args.chain(words)).unwrap().command else {
+            panic!()
+        };
+        args
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn a_running_turn_hears_what_is_said() {
         let other = Harness::new(HarnessConfig { ..scene.agent.harness.config().clone() });
         let mut steps = 0;
         while let Some(event) = run.next().await {
-            if !matches!(event.body, agent_core::EventBody::StepStarted {}) {
+            if !matches!(event.body, EventBody::StepStarted {}) {
                 continue;
             }
             steps += 1;

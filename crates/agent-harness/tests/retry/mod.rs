@@ -5,7 +5,7 @@ mod wire;
 use std::time::Duration;
 
 use agent_core::{Event, EventBody, ModelError, ModelErrorKind, TerminalReason, Usage};
-use agent_harness::RetryPolicy;
+use agent_harness::{RetryPolicy, Run};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use tokio::time::Instant;
 
@@ -228,6 +228,15 @@ async fn is_over(store: &Points) -> bool {
     record.is_some_and(|record| !record.entries.is_empty() && record.checkpoint.turn.is_none())
 }
 
+/// Watches a run until it waits before another attempt, or is over.
+async fn until_retrying(run: &mut Run) {
+    while let Some(event) = run.next().await {
+        if matches!(event.body, EventBody::StepRetrying { .. }) {
+            return;
+        }
+    }
+}
+
 /// Attempts and retries of a process that was lost count for the one that takes the turn up (requirement M10).
 #[test]
 fn attempts_are_counted_across_processes() {
@@ -241,11 +250,7 @@ fn attempts_are_counted_across_processes() {
                 let model = (0..30).fold(model, |model, n| model.failing(n, Failure::Before(busy())));
                 let agent = Agent::retrying(model, store.clone(), Effects::default(), policy);
                 let mut run = agent.session().send("go").await.unwrap();
-                while let Some(event) = run.next().await {
-                    if matches!(event.body, EventBody::StepRetrying { .. }) {
-                        break;
-                    }
-                }
+                until_retrying(&mut run).await;
                 asked += agent.model.requests().len();
                 if is_over(&store).await {
                     let error = run.finish().await.unwrap().error.unwrap();

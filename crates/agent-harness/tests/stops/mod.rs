@@ -88,9 +88,9 @@ fn assert_prefix_stays(agent: &Agent) {
 fn say(agent: &Agent) -> TurnEnd {
     block(async {
         let (events, end) = agent.say("go").await;
-        let told = events.iter().find_map(|event| match &event.body {
-            agent_core::EventBody::TurnCompleted { stopped_by, .. } => Some(stopped_by.clone()),
-            _ => None,
+        let told = events.iter().find_map(|event| {
+            let agent_core::EventBody::TurnCompleted { stopped_by, .. } = &event.body else { return None };
+            Some(stopped_by.clone())
         });
         assert_eq!(told.unwrap(), end.stopped_by);
         end
