@@ -154,9 +154,10 @@ fn place(workspace: &Path) -> String {
 /// Refuses to go on with a session in another directory than it began in: its paths and what it read would be wrong.
 pub(crate) async fn check_workspace(args: &AgentArgs, id: &SessionId) -> Result<(), CliError> {
     let Some(store) = stored(&env::data_dir(args.data.data_dir.clone())?)? else { return Ok(()) };
-    let Some(record) = store.load(id).await? else { return Ok(()) };
+    // Not the session: whoever takes it up is counted before it is loaded.
+    let Some(meta) = store.meta(id).await? else { return Ok(()) };
     let now = place(LocalSandbox::open(&args.cwd)?.path());
-    let began = record.meta.system.iter().map(|block| block.text()).find(|text| text.starts_with(PLACE));
+    let began = meta.system.iter().map(|block| block.text()).find(|text| text.starts_with(PLACE));
     let began = began.unwrap_or_default();
     if began == now {
         return Ok(());

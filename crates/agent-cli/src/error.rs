@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use agent::{HarnessError, SandboxError, StoreError, TerminalReason, ToolSetError, Vendor};
 use agent_core::{IdError, SessionId};
 
+use crate::args::AgentArgs;
+use crate::parked::quoted;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     #[error("the async runtime cannot be started")]
@@ -72,6 +75,11 @@ pub(crate) enum CliError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Harness(#[from] HarnessError),
+    #[error(
+        "session {session} has an open turn that was taken up {attempts} times, and each time the program was lost before the turn ended. Nothing of the session is lost, and it is not taken up by itself any more.\n    see what it was at: agent events {of}{data}\n    take it up once more: agent resume {of}{flags} --again\n    end the turn: agent resume {of}{flags} --abandon",
+        of = quoted(session.as_str())
+    )]
+    NotTakenUp { session: SessionId, attempts: u32, data: String, flags: String },
     #[error("the message is blank; say what the agent is to do")]
     BlankPrompt,
     #[error("there is no session {session} in {}; `agent sessions list` shows those there are, --data-dir looks elsewhere", data.display())]
@@ -135,6 +143,15 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    /// A failure of a run, with the commands that go on from it.
+    pub(crate) fn of_run(error: HarnessError, args: &AgentArgs) -> Self {
+        if let HarnessError::NotTakenUp { session, attempts } = error {
+            let (data, flags) = (args.data.flags(), args.flags());
+            return Self::NotTakenUp { session, attempts, data, flags };
+        }
+        Self::Harness(error)
+    }
+
     /// Whether standard output was closed by its reader.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
@@ -187,6 +204,7 @@ impl CliError {
             | Self::Prompt(_)
             | Self::Store(_)
             | Self::Harness(_)
+            | Self::NotTakenUp { .. }
             | Self::Jsonl(_)
             | Self::History(_)
             | Self::Corpus(_)

@@ -246,6 +246,9 @@ pub enum EventBody {
         /// session, but nothing of them is in the context.
         #[serde(default, skip_serializing_if = "is_nothing")]
         voided: Usage,
+        /// The model that was asked, `provider/name`; `None` in events of older releases.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// A step failed; nothing of it is in the history.
     #[serde(rename = "step.failed")]
@@ -272,6 +275,9 @@ pub enum EventBody {
         steps: u32,
         /// What it cost.
         usage: Usage,
+        /// The stop condition that ended it, by its name; `None` when none did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stopped_by: Option<String>,
     },
     /// The turn failed.
     #[serde(rename = "turn.failed")]
@@ -438,7 +444,13 @@ mod tests {
             session: SessionId::new("s").unwrap(),
             turn: Some(TurnId::FIRST),
             step: Some(StepNo::FIRST),
-            body: EventBody::StepCompleted { entry: EntryId::at(1), finish, usage, voided: Usage::default() },
+            body: EventBody::StepCompleted {
+                entry: EntryId::at(1),
+                finish,
+                usage,
+                voided: Usage::default(),
+                model: None,
+            },
         };
         let text = serde_json::to_string(&event).unwrap();
         insta::assert_snapshot!(text, @r#"{"seq":7,"session":"s","turn":"turn_1","step":0,"type":"step.completed","data":{"entry":1,"finish":{"kind":"stop","raw":"end_turn"},"usage":{"input":3,"output":0,"reasoning":0,"cache_read":0,"cache_write_5m":0,"cache_write_1h":0,"raw":{"b":1,"a":1.0}}}}"#);

@@ -82,8 +82,8 @@ pub use model::{
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use reads::{Reads, ReadsMark};
 pub use record::{
-    Checkpoint, Commit, Committed, CompactionState, JournalRecord, Revision, RoundSummary, SessionMeta,
-    SessionRecord, SessionState, SessionSummary,
+    Checkpoint, Commit, Committed, CompactionState, JournalRecord, Retried, Revision, RoundSummary,
+    SessionMeta, SessionRecord, SessionState, SessionSummary,
 };
 pub use request::{
     Action, Approval, Authorization, Choice, HeldRequest, InputRequest, Question, Reply, RequestId, Wait,

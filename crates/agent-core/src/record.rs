@@ -70,6 +70,27 @@ pub struct Checkpoint {
     /// What calls of the step at work wait for, with the replies that are there (requirement L7).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<HeldRequest>,
+    /// How often model calls of the open turn failed and were tried again.
+    #[serde(default, skip_serializing_if = "Retried::is_new")]
+    pub retried: Retried,
+}
+
+/// How often model calls of a turn failed and were tried again (requirement M10): who takes the turn up goes on counting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record, extended only with serde defaults")]
+pub struct Retried {
+    /// Failed attempts of the step at work.
+    #[serde(default)]
+    pub step: u32,
+    /// Retries of the turn.
+    #[serde(default)]
+    pub turn: u32,
+}
+
+impl Retried {
+    fn is_new(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What compactions of a session left for the next one (requirements P8, P11).
@@ -226,6 +247,9 @@ pub struct RoundSummary {
     /// Tokens that they cost.
     #[serde(default)]
     pub usage: Usage,
+    /// The model that wrote them, `provider/name`; `None` in records of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 impl RoundSummary {
@@ -279,6 +303,7 @@ mod tests {
                 to: EntryId::at(to),
                 text: Text::new("words").unwrap(),
                 usage: Usage::default(),
+                model: None,
             };
             let rounds: Vec<RoundSummary> = rounds.iter().map(round).collect();
             let found: Vec<u64> = RoundSummary::standing(&rounds).iter().map(|round| round.turn).collect();

@@ -111,6 +111,8 @@ pub(crate) fn config_of(
             share: share.clone(),
         }),
         prepare_call: None,
+        // A child that is lost with its worker is given up before its parent is, which goes on without it.
+        max_recoveries: parent.max_recoveries.saturating_sub(1),
         // What follows turns and steps is for the one that a person sees.
         after_turn: Vec::new(),
         after_step: Vec::new(),

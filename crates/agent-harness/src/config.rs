@@ -89,6 +89,10 @@ pub struct HarnessConfig {
     /// How many turns a session that is taken up with a cold prompt cache shows in full, where the older ones have words
     /// ([`crate::RoundSummaries`]) that stand for them (requirement D5); `None` shows all.
     pub raw_rounds: Option<usize>,
+    /// How often an open turn is taken up after the worker that had it was lost (requirement D5); 0 counts as 1, and
+    /// [`u32::MAX`] is as often as it takes. What was reached meanwhile does not matter, a worker that stopped in order does
+    /// not count, and a turn that ends begins the count anew. By default 5.
+    pub max_recoveries: u32,
     /// When a failed model call is tried again.
     pub retry: RetryPolicy,
     /// Where the spread of waiting times comes from.
@@ -132,6 +136,7 @@ impl HarnessConfig {
             after_step: Vec::new(),
             background: Background::default(),
             raw_rounds: Some(3),
+            max_recoveries: 5,
             retry: RetryPolicy::default(),
             jitter: Arc::new(RandomJitter),
             process: Process::default(),

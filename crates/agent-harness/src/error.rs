@@ -91,6 +91,16 @@ pub enum HarnessError {
         #[source]
         cause: RequestError,
     },
+    /// Workers were lost over the open turn, as many as there may be. Nothing of it is lost, and it stays open.
+    #[error(
+        "session {session} has an open turn that was taken up {attempts} times, and each time the worker was lost before the turn ended; nothing of the session is lost. See in its events what the turn was at, then take it up once more (`Session::resume_again`) or end it (`Session::abandon`)"
+    )]
+    NotTakenUp {
+        /// The session.
+        session: SessionId,
+        /// How many workers took the turn up and were lost.
+        attempts: u32,
+    },
     /// There is nothing to resume.
     #[error("session {0} has no open turn; send it a message")]
     NothingToResume(SessionId),

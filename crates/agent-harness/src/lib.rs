@@ -46,6 +46,7 @@ mod fork;
 mod front;
 mod gauge;
 mod handed;
+mod held;
 mod hooks;
 mod kin;
 mod listed;

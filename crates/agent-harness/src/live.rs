@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use agent_core::{
     Accountant, BlobHash, CallId, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
-    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Reply, RequestId, Revision, RoundSummary,
-    SessionId, SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage, UserMessage,
+    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Reply, RequestId, Retried, Revision,
+    RoundSummary, SessionId, SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage, UserMessage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
-use agent_store::{Lease, Store};
+use agent_store::Store;
 use agent_tools::{Blobs, SlotsHandle};
 use async_trait::async_trait;
 
@@ -21,6 +21,7 @@ use crate::changes::{changes, model_name};
 use crate::config::HarnessConfig;
 use crate::encoders::Encoders;
 use crate::gauge::counted;
+use crate::held::Held;
 use crate::listed::Listed;
 use crate::outbox::Outbox;
 use crate::{Observed, SessionView};
@@ -34,6 +35,8 @@ pub(crate) struct Live {
     pub(crate) slots: SlotsHandle,
     /// What calls of the step at work wait for.
     pub(crate) requests: Vec<HeldRequest>,
+    /// How often model calls of the open turn were tried again.
+    pub(crate) retried: Retried,
     /// Where tools read outputs that were too large.
     pub(crate) blobs: Arc<dyn Blobs>,
     /// They remember the bytes of what was sent, and live as long as the session is open.
@@ -70,7 +73,7 @@ pub(crate) struct Live {
     stored: usize,
     /// The version of the slots that is stored.
     slots_version: u64,
-    lease: Lease,
+    lease: Held,
     revision: Revision,
     last_seq: u64,
 }
@@ -123,9 +126,9 @@ impl Loaded {
 }
 
 impl Live {
-    /// Takes the lease and loads the session, or creates it.
+    /// Takes the lease, which counts an attempt at an open turn, and then loads the session, or creates it.
     pub(crate) async fn open(config: &HarnessConfig, id: &SessionId) -> Result<Loaded, HarnessError> {
-        let lease = config.store.lease(id).await?;
+        let lease = Held::take(config, id).await?;
         match config.store.load(id).await? {
             Some(record) => {
                 let (history, repairs) = History::load(&record.entries)
@@ -143,6 +146,7 @@ impl Live {
                     turn_from,
                     active,
                     requests,
+                    retried,
                 } = record.checkpoint;
                 let accountant = counted(config, &meta, &history);
                 let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
@@ -151,6 +155,7 @@ impl Live {
                     told: Date::told(history.view()),
                     slots: SlotsHandle::new(slots),
                     requests,
+                    retried,
                     last_turn,
                     calls: history.entries().iter().map(calls_of).sum(),
                     usage,
@@ -176,7 +181,7 @@ impl Live {
         }
     }
 
-    async fn create(config: &HarnessConfig, id: &SessionId, lease: Lease) -> Result<Loaded, HarnessError> {
+    async fn create(config: &HarnessConfig, id: &SessionId, lease: Held) -> Result<Loaded, HarnessError> {
         let profile = config.model.profile();
         let assembled = config.whole_prompt(id).await?.assemble();
         let meta = SessionMeta {
@@ -201,7 +206,7 @@ impl Live {
     }
 
     /// A session in which nothing was said yet.
-    fn new(config: &HarnessConfig, meta: SessionMeta, lease: Lease, revision: Revision) -> Self {
+    fn new(config: &HarnessConfig, meta: SessionMeta, lease: Held, revision: Revision) -> Self {
         Self {
             cache: PromptCache::new(config, &meta),
             accountant: counted(config, &meta, &History::new()),
@@ -216,6 +221,7 @@ impl Live {
             history: History::new(),
             slots: SlotsHandle::default(),
             requests: Vec::new(),
+            retried: Retried::default(),
             blobs: Arc::new(StoredBlobs(config.store.clone())),
             encoders: Encoders::default(),
             diagnosed: Vec::new(),
@@ -260,6 +266,11 @@ impl Live {
         self.last_seq
     }
 
+    /// Gives the session back, and the attempt at its open turn with it.
+    pub(crate) async fn give_back(self) -> Result<(), HarnessError> {
+        self.lease.give_back().await
+    }
+
     /// The shared state, when it changed since it was last journaled.
     pub(crate) fn changed_slots(&mut self) -> Option<Slots> {
         let version = self.slots.version();
@@ -292,6 +303,7 @@ impl Live {
         write: Write<'_>,
     ) -> Result<(), HarnessError> {
         let checkpoint = Checkpoint {
+            retried: if write.turn.is_some() { self.retried } else { Retried::default() },
             turn: write.turn,
             last_turn: self.last_turn,
             slots: self.slots.snapshot(),
@@ -314,6 +326,9 @@ impl Live {
             now_ms: config.clock.now_ms(),
         };
         let Committed { revision, has_inputs } = config.store.commit(&self.lease, commit).await?;
+        if checkpoint.turn.is_none() {
+            self.lease.forget();
+        }
         self.revision = revision;
         self.has_inputs = has_inputs;
         self.consumed.clear();

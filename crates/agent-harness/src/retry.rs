@@ -107,6 +107,11 @@ impl RetryBudget {
         Self(Arc::new(AtomicU32::new(policy.run_retries)))
     }
 
+    /// What is left when so many were taken before.
+    pub(crate) fn without(policy: &RetryPolicy, taken: u32) -> Self {
+        Self(Arc::new(AtomicU32::new(policy.run_retries.saturating_sub(taken))))
+    }
+
     /// Takes one retry, if there is one left.
     pub(crate) fn take(&self) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()

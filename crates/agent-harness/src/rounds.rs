@@ -6,6 +6,7 @@ use agent_core::{Accountant, EntryId, History, LanguageModel, RoundSummary, Sess
 use agent_prepare::{in_words, round_words};
 use async_trait::async_trait;
 
+use crate::changes::model_name;
 use crate::{AfterTurn, AfterTurnCx, SourceError};
 
 /// Asks a model for a few words on each turn that was brought to its end, and keeps them beside the session. Their cost
@@ -72,7 +73,8 @@ impl RoundSummaries {
         let Some((text, mut usage)) = self.ask(cx, FOLD, &words, MAX_FOLDED).await? else { return Ok(()) };
         usage += &last.usage;
         let since = Some(first.since.unwrap_or(first.turn));
-        let folded = RoundSummary { turn: last.turn, since, from: first.from, to: last.to, text, usage };
+        let (from, to, model) = (first.from, last.to, Some(model_name(self.model(cx).profile())));
+        let folded = RoundSummary { turn: last.turn, since, from, to, text, usage, model };
         config.store.put_round(&cx.session, &folded).await.map_err(unread)
     }
 
@@ -112,7 +114,9 @@ impl AfterTurn for RoundSummaries {
         let (words, from, to) = self.question(cx, &record, rounds.last())?;
         let Some((text, usage)) = self.ask(cx, SYSTEM, &words, MAX_OUTPUT).await? else { return Ok(()) };
         let (turn, next) = (cx.turn.number(), rounds.last().map_or(1, |last| last.turn + 1));
-        let round = RoundSummary { turn, since: (next < turn).then_some(next), from, to, text, usage };
+        let since = (next < turn).then_some(next);
+        let model = Some(model_name(self.model(cx).profile()));
+        let round = RoundSummary { turn, since, from, to, text, usage, model };
         store.put_round(&cx.session, &round).await.map_err(unread)?;
         rounds.push(round);
         self.fold(cx, &rounds).await

@@ -94,6 +94,22 @@ impl Session {
         self.start(Incoming::Nothing).await
     }
 
+    /// The same where too many workers were lost over the turn ([`HarnessError::NotTakenUp`]), because a person wants it: the
+    /// count begins anew (requirement D5).
+    pub async fn resume_again(&self) -> Result<Run, HarnessError> {
+        self.config.store.reset_attempts(&self.id).await?;
+        self.resume().await
+    }
+
+    /// Ends the open turn, however many workers were lost over it: nothing of it runs any more, calls without a result are
+    /// answered as not run, and what it reached stays. The run ends as [`TerminalReason::Aborted`].
+    pub async fn abandon(&self) -> Result<Run, HarnessError> {
+        self.config.store.reset_attempts(&self.id).await?;
+        let run = self.resume().await?;
+        run.cancel().cancel();
+        Ok(run)
+    }
+
     /// Drives the open turn through one step, for an engine that wakes sessions and keeps nothing of them: where the store
     /// holds a later revision than the one the engine knows, a wake that was delivered twice does nothing.
     ///
@@ -108,7 +124,7 @@ impl Session {
         }
         let Begun { slot, mut drive, .. } = self.begin(Incoming::Nothing, Told::unwatched()).await?;
         let report = drive.run_one().await?;
-        keep(slot, drive);
+        keep(slot, drive).await?;
         Ok(report)
     }
 
@@ -259,11 +275,15 @@ async fn work(slot: OwnedMutexGuard<Slot>, mut drive: Drive) -> Result<TurnEnd, 
         steps = tracing::field::Empty,
     );
     let end = drive.run().instrument(span).await?;
-    keep(slot, drive);
+    keep(slot, drive).await?;
     Ok(end)
 }
 
-/// Only a session whose last write succeeded is kept; any other one is loaded anew.
-fn keep(mut slot: OwnedMutexGuard<Slot>, drive: Drive) {
-    slot.live = drive.into_live();
+/// Only a session whose turn is over is kept; one whose turn is open is given back, for whoever takes it up.
+async fn keep(mut slot: OwnedMutexGuard<Slot>, drive: Drive) -> Result<(), HarnessError> {
+    match drive.into_live() {
+        Ok(live) => slot.live = Some(live),
+        Err(open) => open.give_back().await?,
+    }
+    Ok(())
 }

@@ -50,7 +50,7 @@ pub use catalog::{Catalog, CatalogError};
 pub use classify::{ResponseHead, classify};
 pub use decoded::{Decoded, decode_response};
 #[cfg(feature = "http")]
-pub use http::{ApiKey, ConfigError, HttpConfig, HttpModel, HttpTransport, is_loopback};
+pub use http::{ApiKey, ConfigError, HttpConfig, HttpModel, HttpTransport, is_loopback, without_secrets};
 pub use names::ToolNames;
 pub use sse::{DEFAULT_EVENT_LIMIT, Frame, Payload, SseError, SseFrames};
 pub use transport::{ByteStream, Transport, TransportRequest, TransportResponse};

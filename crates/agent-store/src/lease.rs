@@ -20,6 +20,7 @@ pub struct Lease {
     session: SessionId,
     /// Invariant: grows with every lease of the session, so that an older one is known to be lost.
     epoch: u64,
+    attempts: u32,
     /// Gives the session back when it is dropped.
     #[cfg_attr(
         not(feature = "sqlite"),
@@ -31,7 +32,18 @@ pub struct Lease {
 impl Lease {
     /// For stores: a lease whose guard gives the session back on drop.
     pub fn new(session: SessionId, epoch: u64, guard: impl Any + Send + Sync) -> Self {
-        Self { session, epoch, guard: Box::new(guard) }
+        Self { session, epoch, attempts: 0, guard: Box::new(guard) }
+    }
+
+    /// For stores: the same, with how many workers took the open turn up.
+    pub fn of_attempt(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
+    }
+
+    /// How many workers took up the turn that is open and are not known to have stopped in order, this one included
+    /// (requirement D5); 0 where no turn is open.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
     }
 
     /// The session that is held.

@@ -47,6 +47,8 @@ struct Session {
     blobs: BTreeSet<BlobHash>,
     inbox: Inbox,
     rounds: BTreeMap<u64, RoundSummary>,
+    /// Workers that took the open turn up.
+    attempts: u32,
 }
 
 /// What was said to a session.
@@ -93,8 +95,10 @@ impl Store for MemoryStore {
         }
         let epoch = shared.epochs.entry(session.clone()).or_default();
         *epoch += 1;
+        let epoch = *epoch;
         let held = Held { session: session.clone(), shared: Arc::clone(&self.shared) };
-        Ok(Lease::new(session.clone(), *epoch, held))
+        let attempts = shared.sessions.get_mut(session).map_or(0, Session::begin_attempt);
+        Ok(Lease::new(session.clone(), epoch, held).of_attempt(attempts))
     }
 
     async fn create(
@@ -141,6 +145,23 @@ impl Store for MemoryStore {
         session.journal.extend_from_slice(records);
         session.keep(events);
         Ok(())
+    }
+
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        if let Some(session) = self.lock().sessions.get_mut(lease.session()).filter(|_| lease.attempts() > 0)
+        {
+            session.attempts = session.attempts.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.lock().existing_mut(session)?.attempts = 0;
+        Ok(())
+    }
+
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        Ok(self.lock().sessions.get(session).map(|session| session.meta.clone()))
     }
 
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
@@ -267,6 +288,7 @@ impl Session {
             blobs: BTreeSet::new(),
             inbox: Inbox::default(),
             rounds: BTreeMap::new(),
+            attempts: 0,
         }
     }
 
@@ -293,6 +315,12 @@ impl Session {
         }
     }
 
+    /// Counts a worker where a turn is open; how many there were.
+    fn begin_attempt(&mut self) -> u32 {
+        self.attempts = if self.checkpoint.turn.is_some() { self.attempts.saturating_add(1) } else { 0 };
+        self.attempts
+    }
+
     /// Nothing in here can fail, so a commit is never half done.
     fn apply(&mut self, commit: Commit<'_>) {
         self.revision = Revision(self.revision.0 + 1);
@@ -303,6 +331,9 @@ impl Session {
         // Between turns nothing is said about how the last one ended.
         if commit.terminal.is_some() || commit.checkpoint.turn.is_some() {
             self.terminal = commit.terminal.cloned();
+        }
+        if commit.checkpoint.turn.is_none() {
+            self.attempts = 0;
         }
         self.updated_ms = commit.now_ms;
         self.inbox.open.retain(|input| !commit.consumed.contains(&input.id));

@@ -1,7 +1,8 @@
 //! Stored rows, read back into the records of core; a row that cannot be read is named.
 
 use agent_core::{
-    BlobHash, InputId, Revision, SessionId, SessionRecord, SessionState, SessionSummary, StoredInput,
+    BlobHash, InputId, Revision, SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary,
+    StoredInput,
 };
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -49,10 +50,9 @@ impl SessionRows {
     pub(crate) fn read(self, session: &SessionId) -> Result<SessionRecord, StoreError> {
         in_order(session, &self.entries, 0..self.head, Row::Entry)?;
         let entries = self.entries.into_iter().map(|(n, body)| text(session, Row::Entry(n), body));
-        let meta = there(session, Row::Meta, self.meta)?;
         let SessionState { revision, checkpoint, journal, inputs, terminal: _ } = self.state.read(session)?;
         Ok(SessionRecord {
-            meta: decode(session, Row::Meta, &meta)?,
+            meta: meta(session, self.meta)?,
             revision,
             entries: entries.collect::<Result<_, _>>()?,
             checkpoint,
@@ -89,6 +89,11 @@ impl SummaryRow {
 }
 
 /// What is in an inbox.
+/// What was fixed when a session began.
+pub(crate) fn meta(session: &SessionId, body: Option<Vec<u8>>) -> Result<SessionMeta, StoreError> {
+    decode(session, Row::Meta, &there(session, Row::Meta, body)?)
+}
+
 pub(crate) fn inputs(session: &SessionId, rows: Vec<Numbered>) -> Result<Vec<StoredInput>, StoreError> {
     let read = |(n, body): Numbered| {
         Ok(StoredInput { id: InputId(n), input: decode(session, Row::Input(n), &body)? })

@@ -46,6 +46,10 @@ pub trait Store: Debug + Send + Sync {
     ///
     /// Answers [`StoreError::Busy`] at once while another worker holds it. The lease lasts until it is dropped
     /// or its process dies; the next one has a higher epoch, and writes with this one are refused from then on.
+    ///
+    /// Where a turn is open the same write counts an attempt at it, before anything of the session is read
+    /// (requirement D5): [`Lease::attempts`]. The count stays whatever is committed while the turn is open, begins anew
+    /// when it is over, and a worker that stops in order takes its own attempt back ([`Store::withdraw_attempt`]).
     async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError>;
 
     /// Creates the session of the lease, at revision 0, without entries and events.
@@ -80,6 +84,17 @@ pub trait Store: Debug + Send + Sync {
         records: &[JournalRecord],
         events: &[Event],
     ) -> Result<(), StoreError>;
+
+    /// Takes back the attempt that the lease counted, because its worker stops in order and did not die of the turn.
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Forgets the attempts at the open turn, because a person wants it to be taken up again; needs no lease.
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError>;
+
+    /// What was fixed when the session began; `None` when there is none. A store that has no finer way loads the session.
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        Ok(self.load(session).await?.map(|record| record.meta))
+    }
 
     /// The session without its entries, as of one moment; `None` when there is none.
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError>;
@@ -187,6 +202,15 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         events: &[Event],
     ) -> Result<(), StoreError> {
         (**self).journal(lease, records, events).await
+    }
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        (**self).withdraw_attempt(lease).await
+    }
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        (**self).reset_attempts(session).await
+    }
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        (**self).meta(session).await
     }
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
         (**self).state(session).await

@@ -42,7 +42,8 @@ pub use inbox::{
 };
 pub use leases::{
     a_dropped_lease_is_free, a_lost_lease_cannot_write, a_session_has_one_worker,
-    of_many_workers_one_gets_the_session, sessions_do_not_wait_for_each_other,
+    attempts_at_an_open_turn_are_counted, of_many_workers_one_gets_the_session,
+    sessions_do_not_wait_for_each_other,
 };
 pub use machine::{any_schedule_ends_as_the_model_says, play};
 use parts::{EMPTY, event, id, meta, none, user};
@@ -66,6 +67,7 @@ macro_rules! store_suite {
             of_many_workers_one_gets_the_session,
             a_dropped_lease_is_free,
             a_lost_lease_cannot_write,
+            attempts_at_an_open_turn_are_counted,
             the_journal_keeps_order_until_the_commit,
             a_boundary_waits_for_the_journaled_step,
             usage_is_kept_for_each_commit,

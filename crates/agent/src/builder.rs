@@ -99,6 +99,7 @@ struct Parts {
     while_waiting: Option<Heard>,
     request_lifetime: Option<Duration>,
     retry: Option<RetryPolicy>,
+    max_recoveries: Option<u32>,
     clock: Option<Arc<dyn Clock>>,
     sources: Vec<Arc<dyn PromptSource>>,
     tells_date: bool,
@@ -233,6 +234,7 @@ impl AgentBuilder<WithModel> {
             while_waiting: parts.while_waiting.unwrap_or_default(),
             request_lifetime: parts.request_lifetime,
             retry: parts.retry.unwrap_or_default(),
+            max_recoveries: parts.max_recoveries.unwrap_or(defaults.max_recoveries),
             clock: parts.clock.unwrap_or_else(|| defaults.clock.clone()),
             ..defaults
         })))

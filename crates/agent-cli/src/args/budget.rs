@@ -22,6 +22,17 @@ pub(crate) struct BudgetArgs {
 }
 
 impl BudgetArgs {
+    /// The flags with values that were given.
+    pub(super) fn say(&self, say: &mut impl FnMut(&str, &str)) {
+        let tokens = self.max_tokens_total.map(|tokens| tokens.to_string());
+        let cost = self.max_cost.map(|usd| usd.to_string());
+        let minutes = self.max_minutes.map(|minutes| minutes.to_string());
+        let given = [("max-tokens-total", tokens), ("max-cost", cost), ("max-minutes", minutes)];
+        for (flag, value) in given {
+            value.iter().for_each(|value| say(flag, value));
+        }
+    }
+
     pub(crate) fn time(&self) -> Option<Duration> {
         self.max_minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)))
     }

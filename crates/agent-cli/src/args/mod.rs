@@ -7,6 +7,7 @@ mod tools;
 use std::path::{Path, PathBuf};
 
 use agent::Vendor;
+use agent_providers::without_secrets;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::parked::quoted;
@@ -22,6 +23,8 @@ pub(crate) use tools::{
 };
 
 const DEFAULT_MODEL: &str = "anthropic/claude-opus-5-5";
+const MAX_STEPS: u32 = 40;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// An agent that works in a directory through tools, and can stop, crash and continue.
 #[derive(Debug, Parser)]
@@ -137,12 +140,12 @@ pub(crate) struct AgentArgs {
     #[arg(long)]
     pub(crate) bare: bool,
     /// Most steps of the turn
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = MAX_STEPS, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     /// Most requests of one model call; what fails for now is sent again after a wait
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = MAX_ATTEMPTS, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_attempts: u32,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
@@ -168,7 +171,7 @@ impl AgentArgs {
         Vendor::named(vendor).map(|vendor| (vendor, model.to_owned()))
     }
 
-    /// The flags that another command needs to be this agent.
+    /// The flags that another command needs to be this agent, without secrets. They are those of `agent resume`.
     pub(crate) fn flags(&self) -> String {
         let mut flags = self.data.flags();
         let mut say = |flag: &str, value: &str| flags.push_str(&format!(" --{flag} {}", quoted(value)));
@@ -176,7 +179,7 @@ impl AgentArgs {
             say("model", &self.model);
         }
         if let Some(url) = &self.base_url {
-            say("base-url", url);
+            say("base-url", &without_secrets(url));
         }
         if self.cwd != Path::new(".") {
             say("cwd", &self.cwd.display().to_string());
@@ -197,8 +200,25 @@ impl AgentArgs {
         if self.reach.sandbox == SandboxArg::Isolated {
             say("sandbox", "isolated");
         }
-        if let Some(file) = &self.known.file {
-            say("models", &file.display().to_string());
+        let files =
+            [("models", &self.known.file), ("managed-settings", &self.rules.managed.managed_settings)];
+        for (flag, file) in files {
+            file.iter().for_each(|file| say(flag, &file.display().to_string()));
+        }
+        if self.max_steps != MAX_STEPS {
+            say("max-steps", &self.max_steps.to_string());
+        }
+        if self.max_attempts != MAX_ATTEMPTS {
+            say("max-attempts", &self.max_attempts.to_string());
+        }
+        // Who answers on a terminal, or later, is found by the other command itself.
+        if let Some(mode) = self.ask.filter(|mode| matches!(mode, AskMode::Allow | AskMode::Deny)) {
+            mode.to_possible_value().iter().for_each(|mode| say("ask", mode.get_name()));
+        }
+        self.budget.say(&mut say);
+        let switches = [("bare", self.bare), ("web-search", self.web_search), ("task", self.budget.task)];
+        for (flag, _) in switches.iter().filter(|(_, is_set)| *is_set) {
+            flags.push_str(&format!(" --{flag}"));
         }
         flags
     }
@@ -458,5 +478,62 @@ impl From<ModeArg> for agent::PermissionMode {
             ModeArg::AcceptEdits => Self::AcceptEdits,
             ModeArg::Bypass => Self::Bypass,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every flag of an agent with a value that is not the usual one.
+    const ALL: &str = "--model openai/m --base-url http://127.0.0.1:1/v1 --models m.json --cwd sub --bare --max-steps 7 \
+        --max-tokens-total 8 --max-cost 0.25 --max-minutes 9 --task --max-attempts 2 --permission-mode accept-edits \
+        --allow bash(ls) --allow grep --deny-rule bash(rm:*) --ask-rule web_fetch --managed-settings managed.json \
+        --sandbox isolated --allow-host localhost --skills one --skills two --web-search --ask allow --data-dir data";
+
+    fn resume(flags: &str) -> ResumeArgs {
+        let args = ["agent", "resume", "s"].into_iter().map(str::to_owned);
+        let words = flags.split_whitespace().map(|word| word.trim_matches('\'').to_owned());
+        let Command::Resume(args) = Args::try_parse_from(args.chain(words)).unwrap().command else {
+            panic!()
+        };
+        args
+    }
+
+    #[test]
+    fn a_printed_command_is_the_same_agent() {
+        let check = |flags: &str| {
+            let given = resume(flags).agent;
+            assert_eq!(
+                format!("{:?}", resume(&given.flags()).agent),
+                format!("{given:?}"),
+                "{}",
+                given.flags()
+            );
+        };
+        check("");
+        check(ALL);
+        check("--ask deny --permission-mode bypass");
+    }
+
+    #[test]
+    fn no_flag_of_an_agent_is_left_out() {
+        let args = AgentArgs::command();
+        let names: Vec<_> = args.get_arguments().filter_map(clap::Arg::get_long).collect();
+        assert!(names.len() > 20, "{names:?}");
+        let printed = resume(ALL).agent.flags();
+        for name in names {
+            // On `agent resume` the other word is a reply.
+            let flag = if name == "deny" { "deny-rule" } else { name };
+            assert!(printed.contains(&format!(" --{flag}")), "--{flag} is missing in{printed}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_printed() {
+        let printed = resume("--base-url https://me:hidden@host/v1?key=hidden").agent.flags();
+        assert_eq!(printed, " --base-url https://host/v1");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct ResumeArgs {
     pub(crate) json: bool,
 }
 
-/// One reply to one request. `agent sessions list` names the requests.
+/// One reply to one request, or what becomes of the turn. `agent sessions list` names the requests.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct ReplyArgs {
@@ -46,6 +46,12 @@ pub(crate) struct ReplyArgs {
     /// Say that the sign-in was made
     #[arg(long, value_name = "REQ")]
     pub(crate) signed_in: Option<String>,
+    /// Go on though the program was lost over this turn again and again; the count begins anew
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// End the turn: nothing of it runs any more, and what it reached stays
+    #[arg(long)]
+    pub(crate) abandon: bool,
 }
 
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 use std::io::stdout;
 use std::process::ExitCode;
 
-use agent::{Handed, Reply, RequestId, Session, SessionId};
+use agent::{Handed, Reply, RequestId, Session, SessionId, TerminalReason};
 use agent_core::{Layer, RawJson, ToolOutput};
 
 use super::run;
@@ -39,9 +39,14 @@ async fn go_on(
     args: &ResumeArgs,
     screen: &mut impl Screen,
 ) -> Result<ExitCode, CliError> {
+    let refused = |error| CliError::of_run(error, &args.agent);
+    if args.reply.abandon {
+        return abandon(session, screen).await;
+    }
     let run = match reply {
-        None => session.resume().await?,
-        Some((request, reply)) => match session.respond(&request, reply).await? {
+        None if args.reply.again => session.resume_again().await.map_err(refused)?,
+        None => session.resume().await.map_err(refused)?,
+        Some((request, reply)) => match session.respond(&request, reply).await.map_err(refused)? {
             Handed::Run(run) => run,
             Handed::Elsewhere => {
                 tell::note("the reply is stored; another process has the session and goes on with it")?;
@@ -50,6 +55,14 @@ async fn go_on(
         },
     };
     run::to_the_end(session, run, &args.agent, screen).await
+}
+
+/// Ends the turn, which is what was asked for.
+async fn abandon(session: &Session, screen: &mut impl Screen) -> Result<ExitCode, CliError> {
+    let run = session.abandon().await?;
+    let Some(end) = run::show(run, screen).await? else { return Ok(run::stopped()) };
+    screen.end(&end, session.id().as_str())?;
+    Ok(if end.reason == TerminalReason::Aborted { ExitCode::SUCCESS } else { run::code(&end.reason) })
 }
 
 impl ReplyArgs {

@@ -26,7 +26,8 @@ pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, 
     };
     assemble::check_workspace(&args.agent, &id).await?;
     let session = assemble::agent(&args.agent, key)?.session(id);
-    let run = session.send(args.prompt.as_str()).await?;
+    let run =
+        session.send(args.prompt.as_str()).await.map_err(|error| CliError::of_run(error, &args.agent))?;
     if args.json {
         to_the_end(&session, run, &args.agent, &mut JsonScreen(stdout())).await
     } else {
@@ -62,7 +63,8 @@ pub(crate) async fn to_the_end(
             }
             return Ok(code(&end.reason));
         };
-        run = match session.respond(&request, reply).await? {
+        let handed = session.respond(&request, reply).await;
+        run = match handed.map_err(|error| CliError::of_run(error, args))? {
             Handed::Run(run) => run,
             Handed::Elsewhere => {
                 tell::note("the reply is stored; another process has the session and goes on with it")?;
@@ -89,7 +91,7 @@ pub(crate) async fn watch(
 
 /// Shows every event. The first signal stops the turn; a second one drops the run where it stands, which kills what it
 /// started and leaves the session at its last write.
-async fn show(mut run: Run, screen: &mut impl Screen) -> Result<Option<TurnEnd>, CliError> {
+pub(crate) async fn show(mut run: Run, screen: &mut impl Screen) -> Result<Option<TurnEnd>, CliError> {
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let cancel = run.cancel();
     loop {

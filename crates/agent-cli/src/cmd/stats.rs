@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use agent::{EventBody, SessionId, Store, Usage};
-use agent_core::{Prices, SessionSummary};
+use agent_core::{Event, Prices, SessionSummary};
 use agent_providers::Catalog;
 use serde::Serialize;
 
@@ -26,6 +26,17 @@ struct Sums {
     cost_usd: Option<f64>,
     /// How many turns ended for each reason.
     reasons: BTreeMap<String, u64>,
+    /// How many turns each stop condition ended.
+    stopped_by: BTreeMap<String, u64>,
+    /// Work behind turns, such as round summaries: a part of no turn, and not of `usage` and `cost_usd`.
+    background: Background,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct Background {
+    usage: Usage,
+    /// US dollars; none where a price is not known.
+    cost_usd: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -34,12 +45,16 @@ struct SessionSums {
     model: String,
     #[serde(flatten)]
     sums: Sums,
+    /// What each model had of it.
+    #[serde(skip)]
+    parts: BTreeMap<String, Sums>,
 }
 
 #[derive(Debug, Serialize)]
 struct Stats {
     sessions: Vec<SessionSums>,
-    /// Each session counts for the model it began with.
+    /// Each step counts for the model that was asked, and a turn for that of its last step. What belongs to no step counts for
+    /// the model that its session began with.
     models: BTreeMap<String, Sums>,
     total: Sums,
 }
@@ -82,29 +97,83 @@ async fn of_session(
     catalog: &Catalog,
     line: SessionSummary,
 ) -> Result<SessionSums, CliError> {
-    let (mut steps, mut ended) = (0, 0);
-    let mut reasons = BTreeMap::new();
+    let mut parts = Parts::default();
+    let mut model = line.model.clone();
     for event in store.events(&line.id, 0).await? {
-        if let EventBody::TurnCompleted { reason, .. } | EventBody::TurnFailed { reason, .. } = event.body {
-            ended += 1;
-            *reasons.entry(reason.to_string()).or_default() += 1;
-        } else if let EventBody::StepCompleted { .. } = event.body {
-            steps += 1;
+        parts.take(&mut model, event, &line.model);
+    }
+    let mut sums = Sums { turns: line.turns, usage: line.usage, ..Sums::default() };
+    let counted = parts.0.values().map(|part| part.turns).sum();
+    if let Some(open) = line.turns.checked_sub(counted).filter(|open| *open > 0) {
+        let first = parts.of(&line.model);
+        first.turns += open;
+        first.reasons.insert("open".to_owned(), open);
+    }
+    // Attempts of steps that came to nothing, and what was asked beside them.
+    let beside = parts.0.values().fold(sums.usage.clone(), |left, part| without(&left, &part.usage));
+    parts.of(&line.model).usage += &beside;
+    for round in store.rounds(&line.id).await? {
+        let model = round.model.unwrap_or_else(|| line.model.clone());
+        parts.of(&model).background.usage += &round.usage;
+    }
+    for (model, part) in &mut parts.0 {
+        part.price(prices(catalog, model));
+        part.hit_rate = part.usage.hit_rate();
+    }
+    parts.0.retain(|_, part| !part.is_nothing());
+    let mut sum = Sums::default();
+    parts.0.values().for_each(|part| sum.add(part));
+    sums = Sums { hit_rate: sums.usage.hit_rate(), usage: sums.usage, turns: sums.turns, ..sum };
+    Ok(SessionSums { id: line.id, model: line.model, sums, parts: parts.0 })
+}
+
+/// What is left of a sum.
+fn without(sum: &Usage, part: &Usage) -> Usage {
+    Usage {
+        input: sum.input.saturating_sub(part.input),
+        output: sum.output.saturating_sub(part.output),
+        reasoning: sum.reasoning.saturating_sub(part.reasoning),
+        cache_read: sum.cache_read.saturating_sub(part.cache_read),
+        cache_write_5m: sum.cache_write_5m.saturating_sub(part.cache_write_5m),
+        cache_write_1h: sum.cache_write_1h.saturating_sub(part.cache_write_1h),
+        raw: None,
+    }
+}
+
+/// The sums of a session by model.
+#[derive(Debug, Default)]
+struct Parts(BTreeMap<String, Sums>);
+
+impl Parts {
+    fn of(&mut self, model: &str) -> &mut Sums {
+        self.0.entry(model.to_owned()).or_default()
+    }
+
+    /// Counts an event; `model` is that of the newest step of the turn.
+    fn take(&mut self, model: &mut String, event: Event, first: &str) {
+        if let EventBody::TurnStarted {} = event.body {
+            first.clone_into(model);
+        } else if let EventBody::StepCompleted { usage, voided, model: asked, .. } = event.body {
+            *model = asked.unwrap_or_else(|| first.to_owned());
+            let part = self.of(model);
+            part.steps += 1;
+            part.usage += &usage;
+            part.usage += &voided;
+        } else if let EventBody::TurnCompleted { reason, stopped_by, .. } = event.body {
+            self.end(model, reason.to_string());
+            if let Some(by) = stopped_by {
+                *self.of(model).stopped_by.entry(by).or_default() += 1;
+            }
+        } else if let EventBody::TurnFailed { reason, .. } = event.body {
+            self.end(model, reason.to_string());
         }
     }
-    if line.turns > ended {
-        reasons.insert("open".to_owned(), line.turns - ended);
+
+    fn end(&mut self, model: &str, reason: String) {
+        let part = self.of(model);
+        part.turns += 1;
+        *part.reasons.entry(reason).or_default() += 1;
     }
-    let prices = prices(catalog, &line.model);
-    let sums = Sums {
-        turns: line.turns,
-        steps,
-        hit_rate: line.usage.hit_rate(),
-        cost_usd: prices.map(|prices| prices.cost(&line.usage)),
-        usage: line.usage,
-        reasons,
-    };
-    Ok(SessionSums { id: line.id, model: line.model, sums })
 }
 
 fn prices(catalog: &Catalog, model: &str) -> Option<Prices> {
@@ -115,35 +184,59 @@ fn prices(catalog: &Catalog, model: &str) -> Option<Prices> {
 fn summed(sessions: Vec<SessionSums>) -> Stats {
     let mut models: BTreeMap<String, Sums> = BTreeMap::new();
     let mut total = Sums::default();
-    for SessionSums { model, sums, .. } in &sessions {
-        models.entry(model.clone()).or_default().add(sums);
+    for SessionSums { sums, parts, .. } in &sessions {
+        for (model, part) in parts {
+            models.entry(model.clone()).or_default().add(part);
+        }
         total.add(sums);
     }
     Stats { sessions, models, total }
 }
 
 impl Sums {
+    fn is_nothing(&self) -> bool {
+        let is_unused = self.usage == Usage::default() && self.background.usage == Usage::default();
+        self.turns == 0 && self.steps == 0 && is_unused
+    }
+
+    fn price(&mut self, prices: Option<Prices>) {
+        self.cost_usd = prices.as_ref().map(|prices| prices.cost(&self.usage));
+        self.background.cost_usd = prices.map(|prices| prices.cost(&self.background.usage));
+    }
+
     fn add(&mut self, other: &Self) {
-        // A sum with an unknown part would look like all of it.
-        let is_first = self.turns == 0 && self.steps == 0 && self.usage == Usage::default();
-        self.cost_usd = match (self.cost_usd, other.cost_usd) {
-            (Some(sum), Some(cost)) => Some(sum + cost),
-            (None, Some(cost)) if is_first => Some(cost),
-            (None, _) | (Some(_), None) => None,
-        };
+        let is_first = self.is_nothing();
+        self.cost_usd = both(is_first, self.cost_usd, other.cost_usd);
+        self.background.cost_usd = both(is_first, self.background.cost_usd, other.background.cost_usd);
         self.turns += other.turns;
         self.steps += other.steps;
         self.usage += &other.usage;
+        self.background.usage += &other.background.usage;
         self.hit_rate = self.usage.hit_rate();
         for (reason, count) in &other.reasons {
             *self.reasons.entry(reason.clone()).or_default() += count;
         }
+        for (by, count) in &other.stopped_by {
+            *self.stopped_by.entry(by.clone()).or_default() += count;
+        }
+    }
+}
+
+/// A sum of costs: with an unknown part it would look like all of it.
+fn both(is_first: bool, sum: Option<f64>, cost: Option<f64>) -> Option<f64> {
+    match (sum, cost) {
+        (Some(sum), Some(cost)) => Some(sum + cost),
+        (None, Some(cost)) if is_first => Some(cost),
+        (None, _) | (Some(_), None) => None,
     }
 }
 
 fn print(out: &mut impl Write, stats: &Stats) -> Result<(), CliError> {
-    for SessionSums { id, model, sums } in &stats.sessions {
+    for SessionSums { id, model, sums, parts } in &stats.sessions {
         block(out, &format!("{id}  {model}"), sums)?;
+        for (model, part) in parts.iter().filter(|_| parts.len() > 1) {
+            block(out, &format!("{id}, of that {model}"), part)?;
+        }
     }
     if stats.sessions.len() > 1 {
         for (model, sums) in &stats.models {
@@ -157,13 +250,28 @@ fn print(out: &mut impl Write, stats: &Stats) -> Result<(), CliError> {
 }
 
 fn block(out: &mut impl Write, name: &str, sums: &Sums) -> Result<(), CliError> {
-    let reasons: Vec<String> =
-        sums.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    let ends = counts(&sums.reasons);
+    let by = if sums.stopped_by.is_empty() {
+        String::new()
+    } else {
+        format!(" (stopped by {})", counts(&sums.stopped_by))
+    };
     let rate = sums.hit_rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.1} %", rate * 100.0));
-    let cost = sums.cost_usd.map_or_else(|| "not known".to_owned(), |usd| format!("${usd:.4}"));
     writeln!(out, "{name}")?;
-    writeln!(out, "  turns {}, steps {}; {}", sums.turns, sums.steps, reasons.join(", "))?;
+    writeln!(out, "  turns {}, steps {}; {ends}{by}", sums.turns, sums.steps)?;
     writeln!(out, "  {}", usage_line(&sums.usage))?;
-    writeln!(out, "  from the cache {rate}; cost {cost}")?;
+    writeln!(out, "  from the cache {rate}; cost {}", dollars(sums.cost_usd))?;
+    let Background { usage, cost_usd } = &sums.background;
+    if *usage != Usage::default() {
+        writeln!(out, "  background {}; cost {}", usage_line(usage), dollars(*cost_usd))?;
+    }
     Ok(())
+}
+
+fn counts(of: &BTreeMap<String, u64>) -> String {
+    of.iter().map(|(what, count)| format!("{what} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+fn dollars(cost: Option<f64>) -> String {
+    cost.map_or_else(|| "not known".to_owned(), |usd| format!("${usd:.4}"))
 }

@@ -1,5 +1,6 @@
 //! `agent resume`: turns that wait go on in another process, by reply, after a kill, and with one process at a time.
 
+mod lost;
 mod people;
 
 use agent_testkit::{Pick, Reply, SimOptions, SimProvider, Source};

@@ -1,6 +1,6 @@
 //! `agent stats`, and the budgets of `agent run`.
 
-use agent_core::Usage;
+use agent_core::{EntryId, RoundSummary, Text, Usage};
 use agent_testkit::{Reply, SimProvider};
 
 use crate::support::{Home, json_lines};
@@ -49,6 +49,55 @@ async fn sums_of_sessions_and_models() {
     let missing = home.agent(&["stats", "third"]).await;
     assert_eq!(missing.code, Some(2));
     assert!(missing.stderr.contains("there is no session third"), "{}", missing.stderr);
+}
+
+/// One session that two models worked on, with words that were written behind its turns by a third.
+#[tokio::test]
+async fn each_step_counts_for_the_model_that_was_asked() {
+    let home = Home::new();
+    let sim =
+        SimProvider::start(vec![look(0), Reply::text("Nothing."), look(1), look(2), Reply::text("Half.")]);
+    let sim = sim.unwrap();
+    home.run(&sim.base_url(), &["look", "--session", "s"]).await;
+    let other = ["again", "--session", "s", "--max-steps", "3", "--model", "anthropic/unheard-of"];
+    assert_eq!(home.run(&sim.base_url(), &other).await.code, Some(1));
+    let store = agent::SqliteStore::open(&home.data()).unwrap();
+    for (turn, model) in [(1, Some("anthropic/claude-haiku-4-5")), (2, None)] {
+        let round = RoundSummary {
+            since: None,
+            turn,
+            from: EntryId::at(0),
+            to: EntryId::at(1),
+            text: Text::new("It looked.").unwrap(),
+            usage: Usage { input: 500, output: turn, ..Usage::default() },
+            model: model.map(str::to_owned),
+        };
+        agent::Store::put_round(&store, &agent::SessionId::new("s").unwrap(), &round).await.unwrap();
+    }
+    drop(store);
+
+    let stats = json_lines(&home.agent(&["stats", "--json"]).await.stdout);
+    let check = |model: &str, turns: u64, steps: u64, reasons: &str, background: u64| {
+        let sums = &stats[0]["models"][model];
+        assert_eq!((&sums["turns"], &sums["steps"]), (&turns.into(), &steps.into()), "{model}: {sums}");
+        assert_eq!(sums["reasons"].to_string(), reasons, "{model}");
+        assert_eq!(sums["background"]["usage"]["output"], background, "{model}");
+    };
+    check("anthropic/claude-opus-5-5", 1, 2, r#"{"done":1}"#, 2);
+    check("anthropic/unheard-of", 1, 3, r#"{"max_steps":1}"#, 0);
+    check("anthropic/claude-haiku-4-5", 0, 0, "{}", 1);
+    let total = &stats[0]["total"];
+    assert_eq!(total["stopped_by"], serde_json::json!({"step_count(3)": 1}));
+    let outputs = |key: &str| {
+        let models = stats[0]["models"].as_object().unwrap().values();
+        models.map(|sums| sums[key]["output"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(total["usage"]["output"], outputs("usage"), "nothing is counted twice or left out");
+    assert_eq!(total["background"]["usage"]["input"], 1_000);
+    let shown = home.agent(&["stats", "s"]).await.stdout;
+    assert!(shown.contains("done 1, max_steps 1 (stopped by step_count(3) 1)"), "{shown}");
+    assert!(shown.contains("  background tokens: input 1000 "), "{shown}");
+    assert!(shown.contains("s, of that anthropic/unheard-of\n  turns 1, steps 3;"), "{shown}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use agent_turn::Want;
 
 use super::Drive;
 use crate::HarnessError;
+use crate::changes::model_name;
 use crate::live::Write;
 
 impl Drive {
@@ -21,7 +22,8 @@ impl Drive {
         // Who looks between two messages sees the answer counted; that a threshold was crossed is told with the next step.
         self.show_context();
         let voided = std::mem::take(&mut self.voided);
-        self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided });
+        let model = Some(model_name(self.model().profile()));
+        self.out.stage(EventBody::StepCompleted { entry, finish, usage, voided, model });
         if let Want::Prepare(next) = self.turn.poll() {
             self.tell_step(next);
         }

@@ -32,7 +32,10 @@ impl Drive {
                 let message = error.message.clone();
                 self.out.stage(EventBody::TurnFailed { reason, message, steps, usage });
             }
-            _ => self.out.stage(EventBody::TurnCompleted { reason, steps, usage }),
+            _ => {
+                let stopped_by = self.turn.stopped_by().map(str::to_owned);
+                self.out.stage(EventBody::TurnCompleted { reason, steps, usage, stopped_by });
+            }
         }
         self.out.turn = None;
         self.out.stage(EventBody::SessionWaiting {});

@@ -49,9 +49,11 @@ impl Drive {
 
     /// Lets a parked turn go on when there is something for it to do; whether it does.
     pub(super) async fn hear_replies(&mut self) -> Result<bool, HarnessError> {
+        let open = self.open_requests().len();
         self.hear().await?;
-        if !self.live.consumed.is_empty() {
-            // What was taken is a fact before anything follows from it.
+        if !self.live.consumed.is_empty() || self.open_requests().len() < open {
+            // What was taken, or closed by a message that still waits, is a fact before anything follows from it, and is
+            // told once.
             self.write().await?;
         }
         let resumes = self.can_resume()

@@ -179,9 +179,9 @@ impl Drive {
         self.live.meta.id.clone()
     }
 
-    /// The session for the next message; one whose turn is still open is loaded anew.
-    pub(crate) fn into_live(self) -> Option<Box<Live>> {
-        matches!(self.turn.poll(), Want::End(_)).then_some(self.live)
+    /// The session for the next message; or, with its turn still open, for whoever takes that up.
+    pub(crate) fn into_live(self) -> Result<Box<Live>, Box<Live>> {
+        if matches!(self.turn.poll(), Want::End(_)) { Ok(self.live) } else { Err(self.live) }
     }
 
     /// Drives until the turn ends or parks. A message that could not join the open turn begins a turn of its own.

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, StepNo};
+use agent_core::{
+    Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, Retried, StepNo,
+};
 use agent_turn::{Report, Turn, Want};
 
 use super::show::denied_in;
 use super::{Drive, Recovered};
 use crate::HarnessError;
 use crate::live::Open;
+use crate::retry::RetryBudget;
 
 impl Drive {
     /// What a watcher must know before anything else.
@@ -37,6 +40,7 @@ impl Drive {
         self.denied = 0;
         self.turn_from = EntryId::at(self.live.history.len());
         self.live.last_turn = self.turn.id().number();
+        self.live.retried = Retried::default();
         self.out.turn = Some(self.turn.id());
         self.out.step = None;
         self.out.stage(EventBody::TurnStarted {});
@@ -59,6 +63,7 @@ impl Drive {
     pub(super) fn take_up(&mut self, open: Open) -> Result<(), HarnessError> {
         let session = self.session();
         self.turn = Turn::restore(&open.turn).map_err(|cause| HarnessError::Turn { session, cause })?;
+        self.retries = RetryBudget::without(&self.config.retry, self.live.retried.turn);
         self.turn_from = open.turn_from.unwrap_or_else(|| self.began_at());
         self.prepared.active = open.active;
         self.denied = self.denied_before();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{EventBody, ModelError, ModelErrorKind, Usage};
+use agent_core::{EventBody, ModelError, ModelErrorKind, Retried, Usage};
 use agent_prepare::Cause;
 use agent_turn::Report;
 use tracing::Instrument;
@@ -59,7 +59,9 @@ enum Why {
 impl Drive {
     pub(super) async fn call_model(&mut self) -> Result<(), HarnessError> {
         self.voided = Usage::default();
-        let mut tries = Tries { number: 0, broken: 0, shortened: false, mode: Mode::Streamed };
+        // Attempts of a process that was lost count.
+        let mut tries =
+            Tries { number: self.live.retried.step, broken: 0, shortened: false, mode: Mode::Streamed };
         let mut asked = self.encode(true);
         let report = loop {
             let asked_ms = self.config.clock.now_ms();
@@ -98,6 +100,7 @@ impl Drive {
                 asked = self.encode(tries.mode != Mode::Whole);
             }
         };
+        self.live.retried.step = 0;
         self.recovered.has_response = false;
         self.report(report).await
     }
@@ -122,8 +125,9 @@ impl Drive {
             Looked::Fits => {
                 let ModelError { kind, message, .. } = error;
                 self.out.stage(EventBody::StepRetrying { attempt, kind, message, wait_ms: 0, usage });
-                self.write().await?;
                 tries.number += 1;
+                self.live.retried.step = tries.number;
+                self.write().await?;
                 return Ok(None);
             }
             Looked::Blocked(words) => instead(words.text.as_str(), error),
@@ -154,10 +158,12 @@ impl Drive {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 tracing::warn!(attempt, kind = kind.as_str(), wait_ms, "the model call is tried again");
                 self.out.stage(EventBody::StepRetrying { attempt, kind, message, wait_ms, usage });
-                // Its tokens are paid for: a commit keeps them should the process die while it waits.
-                self.write().await?;
                 tries.number += 1;
                 tries.mode = mode;
+                self.live.retried =
+                    Retried { step: tries.number, turn: self.live.retried.turn.saturating_add(1) };
+                // Its tokens are paid for, and it counts: a commit keeps both should the process die while it waits.
+                self.write().await?;
                 Ok(self.wait(wait).await)
             }
         }

@@ -60,6 +60,18 @@ impl Store for Shadow {
         Ok(())
     }
 
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.scratch.withdraw_attempt(lease).await
+    }
+
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.scratch.reset_attempts(session).await
+    }
+
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        self.store.meta(session).await
+    }
+
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
         self.store.state(session).await
     }

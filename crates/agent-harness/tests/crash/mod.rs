@@ -1,5 +1,6 @@
 //! A run dropped at any point is taken up again: nothing that finished runs twice, nothing is lost.
 
+mod attempts;
 mod compaction;
 
 use std::collections::BTreeMap;

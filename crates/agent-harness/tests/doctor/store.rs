@@ -47,6 +47,18 @@ impl Store for Durable {
     ) -> Result<(), StoreError> {
         self.store.journal(lease, records, events).await
     }
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.store.withdraw_attempt(lease).await
+    }
+
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.store.reset_attempts(session).await
+    }
+
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        self.store.meta(session).await
+    }
+
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
         self.store.state(session).await
     }

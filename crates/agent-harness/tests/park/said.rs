@@ -1,6 +1,6 @@
 //! Messages and replies that come while a turn runs or waits, from this worker and from others.
 
-use agent_core::{Heard, Input, ParkKind, Reply as Answer, TerminalReason, UserMessage};
+use agent_core::{EventBody, Heard, Input, ParkKind, Reply as Answer, TerminalReason, UserMessage};
 use agent_harness::{Handed, Harness, HarnessConfig, Session};
 use agent_store::Store;
 use agent_testkit::Reply;
@@ -112,7 +112,7 @@ fn a_running_turn_hears_what_is_said() {
         let other = Harness::new(HarnessConfig { ..scene.agent.harness.config().clone() });
         let mut steps = 0;
         while let Some(event) = run.next().await {
-            if !matches!(event.body, agent_core::EventBody::StepStarted {}) {
+            if !matches!(event.body, EventBody::StepStarted {}) {
                 continue;
             }
             steps += 1;
@@ -178,6 +178,9 @@ fn nothing_that_was_taken_is_lost_in_a_crash() {
                 let said = conversation(&scene).await;
                 assert_eq!(said.matches("and hurry").count(), 1, "{heard:?} after {polls} polls:\n{said}");
                 assert!(said.ends_with("model: two") || said.ends_with("model: one"), "{said}");
+                let events = scene.agent.store.events(&id(), 0).await.unwrap();
+                let closed = events.iter().filter(|it| matches!(it.body, EventBody::InputClosed { .. }));
+                assert_eq!(closed.count(), 1, "{heard:?} after {polls} polls: told once");
             });
         }
     }

@@ -5,7 +5,7 @@ mod wire;
 use std::time::Duration;
 
 use agent_core::{Event, EventBody, ModelError, ModelErrorKind, TerminalReason, Usage};
-use agent_harness::RetryPolicy;
+use agent_harness::{RetryPolicy, Run};
 use agent_testkit::{Failure, Reply, ScriptedModel};
 use tokio::time::Instant;
 
@@ -226,6 +226,44 @@ fn a_failure_for_good_counts_all_its_attempts() {
 async fn is_over(store: &Points) -> bool {
     let record = agent_store::Store::load(store, &id()).await.unwrap();
     record.is_some_and(|record| !record.entries.is_empty() && record.checkpoint.turn.is_none())
+}
+
+/// Watches a run until it waits before another attempt, or is over.
+async fn until_retrying(run: &mut Run) {
+    while let Some(event) = run.next().await {
+        if matches!(event.body, EventBody::StepRetrying { .. }) {
+            return;
+        }
+    }
+}
+
+/// Attempts and retries of a process that was lost count for the one that takes the turn up (requirement M10).
+#[test]
+fn attempts_are_counted_across_processes() {
+    let check = |policy: RetryPolicy, expect: usize, words: &str| {
+        block(async {
+            let store = Points::default();
+            let mut asked = 0;
+            // Each process is lost in the wait behind its first attempt.
+            for _ in 0..20 {
+                let model = ScriptedModel::new(vec![Reply::text("never")]).by_history();
+                let model = (0..30).fold(model, |model, n| model.failing(n, Failure::Before(busy())));
+                let agent = Agent::retrying(model, store.clone(), Effects::default(), policy);
+                let mut run = agent.session().send("go").await.unwrap();
+                until_retrying(&mut run).await;
+                asked += agent.model.requests().len();
+                if is_over(&store).await {
+                    let error = run.finish().await.unwrap().error.unwrap();
+                    assert!(error.message.contains(words), "{error}");
+                    break;
+                }
+            }
+            assert_eq!(asked, expect, "{words}");
+        });
+    };
+    let policy = RetryPolicy::default();
+    check(policy, 5, "given up after 5 attempts: `max_attempts`");
+    check(RetryPolicy { run_retries: 2, ..policy }, 3, "the run has used its 2 retries");
 }
 
 /// A run that died at any point of its attempts goes on: one answer, each effect once, every attempt paid for.

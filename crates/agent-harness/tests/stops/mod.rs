@@ -84,8 +84,17 @@ fn assert_prefix_stays(agent: &Agent) {
     }
 }
 
+/// Says it; what the turn ended by is told in its event too.
 fn say(agent: &Agent) -> TurnEnd {
-    block(async { agent.say("go").await.1 })
+    block(async {
+        let (events, end) = agent.say("go").await;
+        let told = events.iter().find_map(|event| {
+            let agent_core::EventBody::TurnCompleted { stopped_by, .. } = &event.body else { return None };
+            Some(stopped_by.clone())
+        });
+        assert_eq!(told.unwrap(), end.stopped_by);
+        end
+    })
 }
 
 #[test]

@@ -164,6 +164,18 @@ impl Store for Points {
     ) -> Result<(), StoreError> {
         self.around(self.inner.journal(lease, records, events)).await
     }
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.inner.withdraw_attempt(lease).await
+    }
+
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.inner.reset_attempts(session).await
+    }
+
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        self.inner.meta(session).await
+    }
+
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
         self.inner.state(session).await
     }

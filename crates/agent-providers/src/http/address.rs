@@ -42,8 +42,12 @@ impl fmt::Debug for Address {
     }
 }
 
-/// The address without a user and a query, where passwords and keys stand.
-fn without_secrets(base: &str) -> String {
+/// The address without a user and a query, where passwords and keys stand: to be shown.
+///
+/// ```
+/// assert_eq!(agent_providers::without_secrets("https://me:word@host/v1?key=word"), "https://host/v1");
+/// ```
+pub fn without_secrets(base: &str) -> String {
     let (scheme, rest) = base.split_once("://").map_or(("", base), |(scheme, rest)| (scheme, rest));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let end = rest.find('/').unwrap_or(rest.len());

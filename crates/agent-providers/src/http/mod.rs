@@ -5,6 +5,7 @@ mod answer;
 mod client;
 mod headers;
 
+pub use address::without_secrets;
 pub use client::HttpTransport;
 
 use std::fmt;

@@ -84,8 +84,8 @@ impl Store for SqliteStore {
     async fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
         let lock = self.inner.locks.take(session)?;
         let id = session.clone();
-        let epoch = self.inner.writer.ask(move |db| writes::next_epoch(db, &id)).await?;
-        Ok(Lease::new(session.clone(), epoch, Held::new(lock)))
+        let (epoch, attempts) = self.inner.writer.ask(move |db| writes::next_epoch(db, &id)).await?;
+        Ok(Lease::new(session.clone(), epoch, Held::new(lock)).of_attempt(attempts))
     }
 
     async fn create(
@@ -123,6 +123,24 @@ impl Store for SqliteStore {
         let events = Events::encode(lease.session(), events)?;
         let holder = Holder::of(lease);
         self.inner.writer.ask(move |db| writes::journal(db, &holder, &records, &events)).await
+    }
+
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        if lease.attempts() == 0 {
+            return Ok(());
+        }
+        let id = lease.session().clone();
+        self.inner.writer.ask(move |db| writes::withdraw_attempt(db, &id)).await
+    }
+
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        let id = session.clone();
+        self.inner.writer.ask(move |db| writes::reset_attempts(db, &id)).await
+    }
+
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        let id = session.clone();
+        self.inner.reader.ask(move |db| reads::meta(db, &id)).await
     }
 
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {

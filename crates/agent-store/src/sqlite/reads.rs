@@ -1,7 +1,8 @@
 //! The reads, each run on a snapshot.
 
 use agent_core::{
-    BlobHash, Event, Revision, RoundSummary, SessionId, SessionRecord, SessionState, StoredInput, Usage,
+    BlobHash, Event, Revision, RoundSummary, SessionId, SessionMeta, SessionRecord, SessionState,
+    StoredInput, Usage,
 };
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
@@ -32,6 +33,14 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionR
     let adds = adds(db, n)?;
     stamps::put_back(db, n, id, (&mut record.checkpoint, &mut record.journal), &adds)?;
     Ok(Some(record))
+}
+
+pub(super) fn meta(db: &Connection, id: &SessionId) -> Result<Option<SessionMeta>, Fail> {
+    let found = db
+        .prepare_cached("SELECT body FROM sessions LEFT JOIN descriptions ON session = n WHERE id = ?1")?
+        .query_row([id.as_str()], |row| row.get::<_, Option<Vec<u8>>>(0))
+        .optional()?;
+    Ok(found.map(|body| rows::meta(id, body)).transpose()?)
 }
 
 pub(super) fn state(db: &Connection, id: &SessionId) -> Result<Option<SessionState>, Fail> {

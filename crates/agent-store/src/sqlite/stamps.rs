@@ -139,6 +139,7 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         turn_from,
         active,
         requests,
+        retried,
     } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
@@ -151,6 +152,7 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         turn_from: *turn_from,
         active: active.clone(),
         requests: requests.clone(),
+        retried: *retried,
     })
 }
 

@@ -34,13 +34,32 @@ impl Holder {
     }
 }
 
-/// Begins a new lease: whoever had the one before can write no more.
-pub(super) fn next_epoch(db: &Connection, session: &SessionId) -> Result<u64, Fail> {
+/// Begins a new lease, so that whoever had the one before can write no more, and counts an attempt at an open turn: the
+/// epoch, and how many attempts there were.
+pub(super) fn next_epoch(db: &Connection, session: &SessionId) -> Result<(u64, u32), Fail> {
     let mut bump = db.prepare_cached(
         "INSERT INTO leases (session, epoch) VALUES (?1, 1)
          ON CONFLICT (session) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
     )?;
-    Ok(bump.query_row([session.as_str()], |row| row.get(0))?)
+    let epoch = bump.query_row([session.as_str()], |row| row.get(0))?;
+    let mut count = db.prepare_cached(
+        "UPDATE sessions SET attempts = attempts + 1 WHERE id = ?1 AND is_open RETURNING attempts",
+    )?;
+    let attempts = count.query_row([session.as_str()], |row| row.get(0)).optional()?;
+    Ok((epoch, attempts.unwrap_or_default()))
+}
+
+/// Whoever has the session by now: its own attempt is one more.
+pub(super) fn withdraw_attempt(db: &Connection, session: &SessionId) -> Result<(), Fail> {
+    db.prepare_cached("UPDATE sessions SET attempts = attempts - 1 WHERE id = ?1 AND attempts > 0")?
+        .execute([session.as_str()])?;
+    Ok(())
+}
+
+pub(super) fn reset_attempts(db: &Connection, session: &SessionId) -> Result<(), Fail> {
+    let found =
+        db.prepare_cached("UPDATE sessions SET attempts = 0 WHERE id = ?1")?.execute([session.as_str()])?;
+    if found == 0 { Err(StoreError::Missing(session.clone()).into()) } else { Ok(()) }
 }
 
 pub(super) fn create(db: &Connection, holder: &Holder, first: &NewSession) -> Result<Revision, Fail> {
@@ -92,7 +111,8 @@ pub(super) fn commit(
     };
     db.prepare_cached(
         "UPDATE sessions SET revision = ?2, head = ?3, last_seq = ?4, last_turn = ?5, usage = ?6,
-         updated_ms = ?7, terminal = iif(?8, ?9, terminal), is_open = ?10 WHERE n = ?1",
+         updated_ms = ?7, terminal = iif(?8, ?9, terminal), is_open = ?10, attempts = iif(?10, attempts, 0)
+         WHERE n = ?1",
     )?
     .execute((
         n,

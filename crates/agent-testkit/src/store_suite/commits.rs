@@ -1,7 +1,7 @@
 //! What one commit and its journal write: all of it, once, in order.
 
 use agent_core::{
-    Checkpoint, Commit, CompactionState, EntryId, Event, EventBody, History, JournalRecord, RawJson,
+    Checkpoint, Commit, CompactionState, EntryId, Event, EventBody, History, JournalRecord, RawJson, Retried,
     Revision, TerminalReason, ToolOutput, ToolResult, Usage,
 };
 use agent_store::StoreError;
@@ -25,6 +25,7 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
         turn_from: Some(EntryId::at(1)),
         active: Some(["look".to_owned()].into()),
         requests: vec![held("c2")],
+        retried: Retried { step: 1, turn: 3 },
     };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;

@@ -128,6 +128,7 @@ pub async fn what_was_said_of_turns_is_kept(subject: Subject) {
         to: EntryId::at(2),
         text: Text::new(words).unwrap(),
         usage: Usage { input: 3, ..Usage::default() },
+        model: Some("scripted/test".to_owned()),
     };
     for said in [round(2, "two"), round(1, "one"), round(2, "again")] {
         open.store.put_round(&open.id, &said).await.unwrap();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::thread;
 
-use agent_core::{Checkpoint, Commit, Revision};
+use agent_core::{Checkpoint, Commit, RawJson, Revision};
 use agent_store::{Lease, Store, StoreError};
 
-use super::parts::{id, meta, pending, refused, user};
+use super::parts::{id, meta, none, pending, refused, user};
 use super::{Open, Subject, begin, create, listed, of, picture, plain, wait_for};
 
 /// While a session is held it can be read, and not taken (case D02).
@@ -65,6 +65,48 @@ pub async fn a_lost_lease_cannot_write(subject: Subject) {
     refused!(store.delete(forged()), StoreError::LeaseLost { .. });
     assert_eq!(picture(&store, &id).await, before);
     assert_eq!(store.commit(&next, commit).await.unwrap().revision, Revision(2));
+}
+
+/// What becomes of a worker, and how many attempts the next one is told of (requirement D5).
+pub async fn attempts_at_an_open_turn_are_counted(subject: Subject) {
+    let (open, over) = (Checkpoint { turn: Some(RawJson::empty_object()), last_turn: 1, ..none() }, none());
+    let Open { mut store, id, mut lease, mut revision } = create(&subject, "tried").await;
+    let steps = [
+        ("nothing", 0),
+        ("opens", 1),
+        ("dies", 2),
+        ("commits", 3),
+        ("stops", 3),
+        ("restarts", 4),
+        ("is forgiven", 1),
+        ("stops", 1),
+        ("dies", 2),
+        ("ends", 0),
+        ("opens", 1),
+    ];
+    for (step, (what, expect)) in steps.into_iter().enumerate() {
+        match what {
+            "opens" | "commits" | "ends" => {
+                let checkpoint = if what == "ends" { &over } else { &open };
+                let commit = Commit { expect: revision, ..of(checkpoint) };
+                revision = store.commit(&lease, commit).await.unwrap().revision;
+            }
+            "stops" => store.withdraw_attempt(&lease).await.unwrap(),
+            "is forgiven" => store.reset_attempts(&id).await.unwrap(),
+            _ => {}
+        }
+        drop(lease);
+        if let Some(reopen) = subject.reopen.as_ref().filter(|_| what == "restarts") {
+            store = reopen();
+        }
+        lease = store.lease(&id).await.unwrap();
+        assert_eq!(lease.attempts(), expect, "step {step}: a worker {what}");
+    }
+    assert_eq!(store.meta(&id).await.unwrap(), Some(meta("tried")));
+    store.delete(lease).await.unwrap();
+    refused!(store.reset_attempts(&id), StoreError::Missing(_));
+    assert_eq!(store.meta(&id).await.unwrap(), None);
+    assert_eq!(begin(store, "tried").await.lease.attempts(), 0, "a new session of the name");
 }
 
 /// Workers on many sessions at once: each gets its own answers, refusals among them.

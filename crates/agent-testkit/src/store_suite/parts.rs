@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use agent_core::{
     AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, HeldRequest,
-    InputRequest, JournalRecord, PendingStep, RawJson, Reads, Reply, RequestId, Response, Rewrite, SessionId,
-    SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus, ToolCall, ToolCard, ToolInput,
-    ToolOutput, ToolResult, Usage, UserMessage, Wait,
+    InputRequest, JournalRecord, PendingStep, RawJson, Reads, Reply, RequestId, Response, Retried, Rewrite,
+    SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus, ToolCall, ToolCard,
+    ToolInput, ToolOutput, ToolResult, Usage, UserMessage, Wait,
 };
 
 pub(super) fn none() -> Checkpoint {
@@ -115,6 +115,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     turn_from: None,
     active: None,
     requests: Vec::new(),
+    retried: Retried { step: 0, turn: 0 },
 };
 
 /// Holds a call to the error that it must be refused with.

@@ -102,6 +102,14 @@ impl<M> AgentBuilder<M> {
         self
     }
 
+    /// How often an open turn is taken up after the worker that had it was lost; 5 times when not given, and
+    /// [`u32::MAX`] is as often as it takes. Then a person has to say that it goes on
+    /// ([`Session::resume_again`](crate::Session::resume_again)) or ends ([`Session::abandon`](crate::Session::abandon)).
+    pub fn max_recoveries(mut self, most: u32) -> Self {
+        self.parts.max_recoveries = Some(most);
+        self
+    }
+
     /// The clock; the machine's when not given.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.parts.clock = Some(Arc::new(clock));

@@ -110,6 +110,18 @@ impl Store for Watched {
         Ok(())
     }
 
+    async fn withdraw_attempt(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.around(self.inner.withdraw_attempt(lease)).await
+    }
+
+    async fn reset_attempts(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.around(self.inner.reset_attempts(session)).await
+    }
+
+    async fn meta(&self, session: &SessionId) -> Result<Option<SessionMeta>, StoreError> {
+        self.inner.meta(session).await
+    }
+
     async fn state(&self, session: &SessionId) -> Result<Option<SessionState>, StoreError> {
         self.inner.state(session).await
     }
