@@ -113,15 +113,7 @@ impl<'a> Runner<'a> {
 
     /// What SQLite itself finds wrong with the database.
     pub(super) fn integrity(&self) -> Result<(), String> {
-        let found = || -> rusqlite::Result<(String, u64)> {
-            let db = rusqlite::Connection::open(self.dir.join("sessions.db"))?;
-            let whole = db.query_row("PRAGMA integrity_check", (), |row| row.get(0))?;
-            Ok((whole, db.query_row("SELECT count(*) FROM pragma_foreign_key_check", (), |row| row.get(0))?))
-        };
-        match found() {
-            Ok((whole, 0)) if whole == "ok" => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
+        super::integrity(self.dir)
     }
 
     fn store(&mut self) -> Result<Arc<dyn Store>, StoreError> {
