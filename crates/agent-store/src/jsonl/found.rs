@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    Checkpoint, Entry, Event, History, Input, InputId, JournalRecord, Note, NoteKind, Revision, RoundSummary,
-    SessionId, SessionMeta, StoredInput, TerminalReason, Text, Usage,
+    BlobHash, Checkpoint, Entry, Event, History, Input, InputId, JournalRecord, Note, NoteKind, Revision,
+    RoundSummary, SessionId, SessionMeta, StoredInput, TerminalReason, Text, Usage,
 };
 
 use super::{Imported, JsonlError, LeftOut};
@@ -16,8 +16,8 @@ pub(super) struct Found {
     pub(super) meta: Option<SessionMeta>,
     pub(super) revision: Option<u64>,
     pub(super) last_input: u64,
-    pub(super) entries: Vec<Placed<String>>,
-    pub(super) blobs: Vec<Vec<u8>>,
+    pub(super) entries: Vec<Placed<Option<String>>>,
+    pub(super) blobs: BTreeMap<BlobHash, Vec<u8>>,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) terminal: Option<TerminalReason>,
     pub(super) journal: Vec<Placed<JournalRecord>>,
@@ -66,8 +66,9 @@ impl Found {
         let events = self.events(&meta.id);
         let usage = self.in_order("the usage of revision", |found| &mut found.usage);
         let rounds = self.in_order("what was said of turn", |found| &mut found.rounds);
-        let (checkpoint, journal) = self.state(&events, &rounds);
         let (inputs, used) = self.inbox();
+        // After everything else, so that it is known what is missing.
+        let (checkpoint, journal) = self.state(&events, &rounds);
         let session = meta.id.clone();
         let entry_count = entries.len();
         let whole = WholeSession {
@@ -84,7 +85,7 @@ impl Found {
             events,
             usage: usage.into_iter().map(|usage| (Revision(usage.n), usage.it)).collect(),
             rounds: rounds.into_iter().map(|round| round.it).collect(),
-            blobs: self.blobs,
+            blobs: self.blobs.into_values().collect(),
             now_ms,
         };
         let repairs = repairs.into_iter().map(|(_, repair)| repair).collect();
@@ -132,11 +133,14 @@ impl Found {
             for missing in at..n {
                 self.replace(format!("entry {missing}"), "no line has it", &mut texts);
             }
-            match History::load(&[&it]) {
-                Ok(_) => texts.push(it),
-                Err(unreadable) => {
-                    self.replace(format!("line {line} (entry {n})"), &unreadable.cause, &mut texts)
-                }
+            let what = format!("line {line} (entry {n})");
+            let Some(text) = it else {
+                self.replace(what, "it could not be read when it was written out", &mut texts);
+                continue;
+            };
+            match History::load(&[&text]) {
+                Ok(_) => texts.push(text),
+                Err(unreadable) => self.replace(what, &unreadable.cause, &mut texts),
             }
         }
         texts
@@ -208,6 +212,7 @@ impl Found {
             if let Some(of) = of {
                 let why = format!("line {of} has its number or answers the same, and was taken");
                 self.left_out.push(LeftOut::new(format!("line {line} (input {n})"), why));
+                self.twice += 1;
                 return false;
             }
             ids.insert(n, line);

@@ -91,7 +91,7 @@ impl Reader {
             self.leave("its number is none that a session gives");
             return Ok(());
         }
-        self.found.known += u64::from(!matches!(kind, Kind::End | Kind::Unknown));
+        let left_out = self.found.left_out.len();
         match kind {
             Kind::Session => self.head(&line)?,
             Kind::Entry => self.entry(line),
@@ -122,6 +122,20 @@ impl Reader {
             }
             Kind::Unknown => self.leave("a kind that this release does not know"),
         }
+        let was_taken = self.found.left_out.len() == left_out;
+        self.found.known += u64::from(match kind {
+            Kind::Entry | Kind::Journal => was_taken,
+            Kind::End | Kind::Unknown => false,
+            Kind::Session
+            | Kind::Blob
+            | Kind::Checkpoint
+            | Kind::Terminal
+            | Kind::Input
+            | Kind::Used
+            | Kind::Usage
+            | Kind::Round
+            | Kind::Event => true,
+        });
         Ok(())
     }
 
@@ -151,9 +165,10 @@ impl Reader {
 
     fn entry(&mut self, line: Line) {
         let text = line.text.or_else(|| Some(String::from(Box::<str>::from(line.body?))));
-        match (line.n, text) {
-            (Some(n), Some(it)) => self.found.entries.push(Placed { line: self.at, n, it }),
-            (_, _) => self.leave("an entry without position or body"),
+        match line.n {
+            // One without a body could not be read when it was written out.
+            Some(n) => self.found.entries.push(Placed { line: self.at, n, it: text }),
+            None => self.leave("an entry without position"),
         }
     }
 
@@ -185,7 +200,10 @@ impl Reader {
         let bytes = line.base64.as_deref().and_then(base64::decode);
         match bytes {
             Some(bytes) if line.hash.as_deref() == Some(rows::hash(&bytes).as_str()) => {
-                self.found.blobs.push(bytes)
+                if self.found.blobs.insert(rows::hash(&bytes), bytes).is_some() {
+                    self.found.twice += 1;
+                    self.leave(TWICE);
+                }
             }
             Some(_) => self.leave("the bytes of this blob do not have its hash"),
             None => self.leave("the bytes of this blob are not base64"),

@@ -1,5 +1,6 @@
 //! Writes a session out, as far as it can be read.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use agent_core::{InputId, Revision, SessionId};
@@ -7,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{JsonlError, Kind, LeftOut, Line, VERSION, base64};
-use crate::{Salvaged, Store, StoreError};
+use crate::{Row, Salvaged, Store, StoreError};
 
 /// Writes a session as JSON Lines, one thing a line: the head with its version, the entries as their very bytes, the blobs,
 /// the state with an open turn and what it waits for, what was said to it, its usage, what was said of its turns, and the
@@ -25,14 +26,7 @@ pub async fn export(
     let mut lines = Lines { out, count: 0 };
     let mut left_out: Vec<_> = found.damage.iter().map(damaged).collect();
     head(&found, &mut lines)?;
-    for (n, text) in &found.entries {
-        match RawValue::from_string(text.clone()) {
-            Ok(body) => {
-                lines.put(Line { kind: Kind::Entry, n: Some(*n), body: Some(body), ..Line::default() })?;
-            }
-            Err(cause) => left_out.push(LeftOut::new(format!("entry {n}"), cause)),
-        }
-    }
+    entries(&found, &mut lines, &mut left_out)?;
     blobs(store, session, &mut lines, &mut left_out).await?;
     state(&found, &mut lines)?;
     for event in &found.events {
@@ -55,6 +49,31 @@ fn head(found: &Salvaged, lines: &mut Lines<'_>) -> Result<(), JsonlError> {
     })
 }
 
+/// The entries; one that cannot be read has a line without a body, so that it is not forgotten that there was one.
+fn entries(found: &Salvaged, lines: &mut Lines<'_>, left_out: &mut Vec<LeftOut>) -> Result<(), JsonlError> {
+    let mut all: BTreeMap<u64, Option<Box<RawValue>>> =
+        damaged_rows(found).filter_map(|row| Some((entry_number(row)?, None))).collect();
+    for (n, text) in &found.entries {
+        let body = RawValue::from_string(text.clone());
+        all.insert(*n, body.map_err(|cause| left_out.push(LeftOut::new(format!("entry {n}"), cause))).ok());
+    }
+    for (n, body) in all {
+        lines.put(Line { kind: Kind::Entry, n: Some(n), body, ..Line::default() })?;
+    }
+    Ok(())
+}
+
+fn damaged_rows(found: &Salvaged) -> impl Iterator<Item = Row> {
+    found
+        .damage
+        .iter()
+        .filter_map(|error| if let StoreError::Corrupt { row, .. } = error { Some(*row) } else { None })
+}
+
+fn entry_number(row: Row) -> Option<u64> {
+    if let Row::Entry(n) = row { Some(n) } else { None }
+}
+
 /// What is neither history nor events.
 fn state(found: &Salvaged, lines: &mut Lines<'_>) -> Result<(), JsonlError> {
     if let Some(checkpoint) = &found.checkpoint {
@@ -65,6 +84,12 @@ fn state(found: &Salvaged, lines: &mut Lines<'_>) -> Result<(), JsonlError> {
     }
     for (n, record) in (0..).zip(&found.journal) {
         lines.thing(Kind::Journal, Some(n), record)?;
+    }
+    for row in damaged_rows(found) {
+        // Without it the open turn would look as though it had come less far.
+        if let Row::Journal(n) = row {
+            lines.put(Line { kind: Kind::Journal, n: Some(n), ..Line::default() })?;
+        }
     }
     for input in &found.inputs {
         lines.thing(Kind::Input, Some(input.id.0), &input.input)?;

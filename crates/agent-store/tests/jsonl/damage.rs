@@ -117,6 +117,26 @@ fn an_open_turn_is_taken_up_as_a_whole_or_not_at_all() {
     lines that were taken out or put in: the last line counts 17 lines before it, there are 16
     the open turn: entries or journal records of it are missing, so it cannot be taken up
     ");
+    insta::assert_snapshot!(check(&|lines| lines[journal + 4] = r#"{"kind":"journal","n":4,"body":{"song":1}}"#.into()), @"
+    1 entries, 1 blobs, 0 events
+    line 9: unknown variant `song`, expected one of `response`, `active`, `started`, `waits`, `finished` at line 1 column 7
+    the open turn: entries or journal records of it are missing, so it cannot be taken up
+    ");
+    insta::assert_snapshot!(check(&|lines| lines[1] = r#"{"kind":"entry","n":0}"#.into()), @"
+    1 entries, 1 blobs, 0 events
+    line 2 (entry 0): it could not be read when it was written out; words that say so stand in its place
+    the open turn: entries or journal records of it are missing, so it cannot be taken up
+    ");
+    insta::assert_snapshot!(check(&|lines| lines[journal + 4] = lines[at("blob")].clone()), @"
+    1 entries, 1 blobs, 0 events
+    line 9: it stands there twice; the first one was taken
+    the open turn: entries or journal records of it are missing, so it cannot be taken up
+    ");
+    insta::assert_snapshot!(check(&|lines| lines[journal + 4] = lines[at("input")].clone()), @"
+    1 entries, 1 blobs, 0 events
+    line 10 (input 3): line 9 is of it too, and was taken
+    the open turn: entries or journal records of it are missing, so it cannot be taken up
+    ");
     insta::assert_snapshot!(check(&|lines| { lines.pop(); }), @"
     1 entries, 1 blobs, 0 events
     what followed line 17: the last line is missing, so the file was cut off here
@@ -141,8 +161,9 @@ fn an_open_turn_is_taken_up_as_a_whole_or_not_at_all() {
     line 10: expected value at line 1 column 2
     ");
     insta::assert_snapshot!(check(&|lines| lines[at("used")] = lines[at("input")].clone()), @"
-    1 entries, 1 blobs, 0 events, an open turn
+    1 entries, 1 blobs, 0 events
     line 12 (input 3): line 10 is of it too, and was taken
+    the open turn: entries or journal records of it are missing, so it cannot be taken up
     ");
 }
 

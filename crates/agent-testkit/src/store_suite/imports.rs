@@ -70,8 +70,10 @@ pub async fn an_imported_session_has_all_it_had(subject: Subject) {
     assert_eq!(store.usage(&id("in")).await.unwrap().into_iter().collect::<BTreeMap<_, _>>(), given.usage);
     assert_eq!(store.rounds(&id("in")).await.unwrap(), given.rounds);
     assert_eq!(store.blobs(&id("in")).await.unwrap().len(), 2);
-    let [line] = &listed(&store).await[..] else { panic!("one session") };
-    assert_eq!((line.entries, line.turns, line.updated_ms, &line.terminal), (1, 4, 77, &None));
+    let list = listed(&store).await;
+    let lines: Vec<_> =
+        list.iter().map(|line| (line.entries, line.turns, line.updated_ms, &line.terminal)).collect();
+    assert_eq!(lines, [(1, 4, 77, &None)]);
     let salvaged = store.salvage(&id("in")).await.unwrap().unwrap();
     assert_eq!((salvaged.used, salvaged.last_input, salvaged.revision), (given.used, 6, Revision(7)));
     assert!(salvaged.damage.is_empty(), "{:?}", salvaged.damage);
