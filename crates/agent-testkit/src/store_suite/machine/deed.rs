@@ -60,12 +60,12 @@ pub(super) enum Act {
     Delete,
 }
 
-const ACTS: [Act; 40] = [
+const ACTS: [Act; 44] = [
     Act::Take,
     Act::Give,
     Act::Lose,
-    Act::Lose,
     Act::Look,
+    Act::Create,
     Act::Create,
     Act::Create,
     Act::Create,
@@ -97,6 +97,10 @@ const ACTS: [Act; 40] = [
     Act::Blob(7),
     Act::Fork,
     Act::Fork,
+    Act::Fork,
+    Act::Fork,
+    Act::Import,
+    Act::Import,
     Act::Import,
     Act::Import,
     Act::Delete,
@@ -130,6 +134,11 @@ impl Deed {
     /// The session that a copy is of.
     pub(super) fn source(&self) -> usize {
         1 - self.session
+    }
+
+    /// How many entries of the source a fork has.
+    pub(super) fn entries(&self) -> u64 {
+        self.much % 8
     }
 
     /// What the reply is to.
@@ -226,7 +235,7 @@ async fn ask_with(
         (Act::Fork, _) => {
             let (from, checkpoint) =
                 (name(deed.source()), Checkpoint { last_turn: TURNS_OF_A_FORK, ..none() });
-            let entries = deed.much % 4;
+            let entries = deed.entries();
             let fork = Fork { from: &from, entries, checkpoint: &checkpoint, events: &[], now_ms: 50 };
             store.fork(lease, fork).await.map(|_| 0)
         }

@@ -83,7 +83,7 @@ impl Model {
             return Ok(());
         }
         let source = self.sessions[deed.source()].as_ref().ok_or("missing")?;
-        let copy = if deed.act == Act::Fork { source.forked(deed.much % 4)? } else { source.clone() };
+        let copy = if deed.act == Act::Fork { source.forked(deed.entries())? } else { source.clone() };
         self.sessions[deed.session] = Some(copy);
         if self.blobs.contains(&deed.source()) {
             self.blobs.insert(deed.session);
