@@ -107,7 +107,7 @@ impl Session {
     /// stays as it is, whoever has it, and nothing of it is needed any more.
     ///
     /// The new session has the same system prompt, tools and history, byte for byte, and keeps the outputs that were too large.
-    /// Its usage begins at nothing. What is not in the history is known as of the newest entry only: forked there, todos, read
+    /// Its usage begins at nothing. What was said of turns that lie within it comes along. What is not in the history is known as of the newest entry only: forked there, todos, read
     /// stamps, notes, active skills and what tools keep come along; forked earlier, the new session begins without, so that
     /// files are read again before they are edited. What a person allowed for this session is asked about again.
     ///
@@ -154,7 +154,11 @@ pub async fn fork_stored(
     let entries = at.position() as u64 + 1;
     let is_newest = entries == record.entries.len() as u64;
     let checkpoint = if is_newest { between_turns(record.checkpoint) } else { Checkpoint::default() };
-    let checkpoint = Checkpoint { last_turn: 0, usage: Usage::default(), ..checkpoint };
+    // What was said of turns that lie within comes along; the turns of the new session are numbered behind those.
+    let rounds = store.rounds(from).await?;
+    let within = rounds.iter().filter(|round| round.to.position() as u64 <= entries);
+    let last_turn = within.map(|round| round.turn).max().unwrap_or_default();
+    let checkpoint = Checkpoint { last_turn, usage: Usage::default(), ..checkpoint };
     let told = [
         EventBody::SessionStarted { model: record.meta.model },
         EventBody::SessionForked { from: from.clone(), at },

@@ -29,6 +29,8 @@ pub(crate) struct State {
     armed: Option<Armed>,
     pub(crate) was_struck: bool,
     pub(crate) has_stopped: bool,
+    /// How many syncs were done.
+    pub(crate) syncs: u64,
     pub(crate) tuning: Tuning,
 }
 
@@ -175,6 +177,7 @@ impl State {
             }
             return Err(strike.code());
         }
+        self.syncs += 1;
         let file = self.file(path)?;
         for change in std::mem::take(&mut file.unsynced) {
             change.apply(&mut file.kept);

@@ -90,6 +90,11 @@ impl Disk {
         self.with(|state| state.has_stopped)
     }
 
+    /// How many syncs reached the disk: what several writes share is told by fewer of them.
+    pub fn syncs(&self) -> u64 {
+        self.with(|state| state.syncs)
+    }
+
     /// Kills the process now, if that has not happened, and lets the next one work without faults.
     pub fn restart(&self) {
         self.with(disk::State::restart);

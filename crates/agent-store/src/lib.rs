@@ -56,6 +56,7 @@ mod salvage;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod whole;
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "stores on disk alone write bytes"))]
 mod write;
 
@@ -67,3 +68,4 @@ pub use salvage::Salvaged;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use store::{Fork, Store, SummaryLine};
+pub use whole::WholeSession;

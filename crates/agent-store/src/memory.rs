@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use crate::rows;
 use crate::write::{self, Head};
-use crate::{Fork, Lease, Store, StoreError, SummaryLine};
+use crate::{Fork, Lease, Salvaged, Store, StoreError, SummaryLine, WholeSession};
 
 /// Keeps sessions for as long as this process lives: for tests and for runs nobody wants to resume.
 ///
@@ -38,7 +38,7 @@ struct Session {
     checkpoint: Checkpoint,
     updated_ms: i64,
     revision: Revision,
-    entries: Vec<Entry>,
+    entries: Vec<KeptEntry>,
     journal: Vec<JournalRecord>,
     /// The first one has number 1, and there is no gap.
     events: Vec<Kept>,
@@ -56,8 +56,15 @@ struct Session {
 struct Inbox {
     last: u64,
     open: Vec<StoredInput>,
-    /// Keys of all inputs there were.
-    keys: BTreeSet<String>,
+    /// Keys of all inputs there were, each with the number of its input.
+    keys: BTreeMap<String, InputId>,
+}
+
+/// An entry: shared with the history it came from, or the bytes that another store had.
+#[derive(Debug, Clone)]
+enum KeptEntry {
+    Shared(Entry),
+    Text(Box<str>),
 }
 
 /// A durable event without its session, and its number, which is its place.
@@ -231,6 +238,31 @@ impl Store for MemoryStore {
         Ok(Revision(0))
     }
 
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        whole.check(lease)?;
+        let mut shared = self.lock();
+        shared.holds(lease)?;
+        if shared.sessions.contains_key(lease.session()) {
+            return Err(StoreError::Exists(lease.session().clone()));
+        }
+        let nothing = Head { revision: Revision(0), last_seq: 0, pending: false };
+        follow(lease.session(), nothing, &whole.events)?;
+        let revision = whole.newest();
+        let blobs: Vec<_> = whole.blobs.iter().map(|bytes| (rows::hash(bytes), bytes.clone())).collect();
+        let mut session = Session::imported(whole);
+        for (hash, bytes) in blobs {
+            session.blobs.insert(hash.clone());
+            shared.blobs.entry(hash).or_insert(bytes);
+        }
+        shared.sessions.insert(lease.session().clone(), session);
+        Ok(revision)
+    }
+
+    async fn salvage(&self, session: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        let found = self.lock().sessions.get(session).map(Session::salvaged).transpose();
+        found.map_err(|cause| StoreError::Encode { session: session.clone(), cause })
+    }
+
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
         Ok(self.lock().existing(session)?.blobs.iter().cloned().collect())
     }
@@ -302,9 +334,54 @@ impl Session {
         let mut forked = Self::new(&meta, fork.checkpoint);
         follow(id, forked.head(), fork.events)?;
         forked.entries = entries.to_vec();
+        let goes_along = |round: &RoundSummary| {
+            round.to.position() as u64 <= fork.entries && round.turn <= fork.checkpoint.last_turn
+        };
+        let rounds = self.rounds.iter().filter(|(_, round)| goes_along(round));
+        forked.rounds = rounds.map(|(turn, round)| (*turn, round.clone())).collect();
         forked.blobs.clone_from(&self.blobs);
         forked.keep(fork.events);
         Ok(forked)
+    }
+
+    fn imported(whole: WholeSession) -> Self {
+        let (revision, inbox) = (whole.newest(), Inbox::of(&whole));
+        let mut session = Self::new(&whole.meta, &whole.checkpoint);
+        session.keep(&whole.events);
+        Self {
+            updated_ms: whole.now_ms,
+            revision,
+            entries: whole.entries.into_iter().map(|text| KeptEntry::Text(text.into())).collect(),
+            journal: whole.journal,
+            usage: whole.usage.into_iter().collect(),
+            terminal: whole.terminal,
+            inbox,
+            rounds: whole.rounds.into_iter().map(|round| (round.turn, round)).collect(),
+            ..session
+        }
+    }
+
+    fn salvaged(&self) -> Result<Salvaged, serde_json::Error> {
+        let SessionRecord { meta, revision, entries, checkpoint, journal, inputs, .. } = self.record()?;
+        let is_open = |id: &InputId| inputs.iter().any(|open| open.id == *id);
+        let used = self.inbox.keys.iter().filter(|(_, id)| !is_open(id));
+        let mut used: Vec<_> = used.map(|(key, id)| (*id, key.clone())).collect();
+        used.sort();
+        Ok(Salvaged {
+            meta: Some(meta.clone()),
+            revision,
+            entries: (0..).zip(entries).collect(),
+            checkpoint: Some(checkpoint),
+            journal,
+            inputs,
+            used,
+            last_input: self.inbox.last,
+            terminal: self.terminal.clone(),
+            events: (1..).zip(&self.events).map(|(seq, kept)| kept.event(&meta.id, seq)).collect(),
+            usage: self.usage.clone(),
+            rounds: self.rounds.values().cloned().collect(),
+            damage: Vec::new(),
+        })
     }
 
     fn head(&self) -> Head {
@@ -324,7 +401,7 @@ impl Session {
     /// Nothing in here can fail, so a commit is never half done.
     fn apply(&mut self, commit: Commit<'_>) {
         self.revision = Revision(self.revision.0 + 1);
-        self.entries.extend_from_slice(commit.entries);
+        self.entries.extend(commit.entries.iter().cloned().map(KeptEntry::Shared));
         self.checkpoint.clone_from(commit.checkpoint);
         self.usage.extend(commit.usage.map(|usage| (self.revision, usage.clone())));
         self.keep(commit.events);
@@ -354,7 +431,7 @@ impl Session {
         Ok(SessionRecord {
             meta: self.meta.clone(),
             revision: self.revision,
-            entries: self.entries.iter().map(serde_json::to_string).collect::<Result<_, _>>()?,
+            entries: self.entries.iter().map(KeptEntry::text).collect::<Result<_, _>>()?,
             checkpoint: self.checkpoint.clone(),
             journal: self.journal.clone(),
             inputs: self.inbox.open.clone(),
@@ -386,15 +463,33 @@ impl Session {
     }
 }
 
-impl Inbox {
-    fn put(&mut self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
-        if let Some(key) = input.key()
-            && !self.keys.insert(key.to_owned())
-        {
-            return Err(StoreError::Repeated { session: session.clone(), key: key.to_owned() });
+impl KeptEntry {
+    fn text(&self) -> Result<String, serde_json::Error> {
+        match self {
+            Self::Shared(entry) => serde_json::to_string(entry),
+            Self::Text(text) => Ok(text.to_string()),
         }
-        self.last += 1;
-        let id = InputId(self.last);
+    }
+}
+
+impl Inbox {
+    fn of(whole: &WholeSession) -> Self {
+        let keys = whole.inputs.iter().filter_map(|open| Some((open.input.key()?.to_owned(), open.id)));
+        let used = whole.used.iter().map(|(id, key)| (key.clone(), *id));
+        let mut open = whole.inputs.clone();
+        open.sort_by_key(|input| input.id);
+        Self { last: whole.newest_input(), open, keys: keys.chain(used).collect() }
+    }
+
+    fn put(&mut self, session: &SessionId, input: &Input) -> Result<InputId, StoreError> {
+        let id = InputId(self.last + 1);
+        if let Some(key) = input.key() {
+            if self.keys.contains_key(key) {
+                return Err(StoreError::Repeated { session: session.clone(), key: key.to_owned() });
+            }
+            self.keys.insert(key.to_owned(), id);
+        }
+        self.last = id.0;
         self.open.push(StoredInput { id, input: input.clone() });
         Ok(id)
     }

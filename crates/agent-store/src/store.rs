@@ -9,7 +9,7 @@ use agent_core::{
 };
 use async_trait::async_trait;
 
-use crate::{Lease, Salvaged, StoreError};
+use crate::{Lease, Salvaged, StoreError, WholeSession};
 
 /// A session that is to begin as a copy of another one's beginning.
 #[derive(Debug, Clone, Copy)]
@@ -130,12 +130,20 @@ pub trait Store: Debug + Send + Sync {
     async fn delete(&self, lease: Lease) -> Result<(), StoreError>;
 
     /// Creates the session of the lease, at revision 0, as a copy of the first entries of another one: their very bytes, the
-    /// same description but for name and time, and the same blobs. Its journal and its inbox are empty, its usage is what the
-    /// checkpoint says, and its events are those given (requirement D7).
+    /// same description but for name and time, and the same blobs. What was said of turns goes along where all their entries
+    /// do, up to the number that the checkpoint counts turns from; later ones would be those of the new session. Its journal
+    /// and its inbox are empty, its usage is what the checkpoint says, and its events are those given (requirement D7).
     ///
     /// Refuses, in this order: a lost lease, a session that exists, a source that does not, more entries than the source has
     /// ([`StoreError::NoEntry`]: the step at work has none yet), and events that do not begin with number 1.
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError>;
+
+    /// Creates the session of the lease with all it has, in one transaction: what another store had of it, as the bytes it
+    /// had there (requirement D7). Answers the revision it has.
+    ///
+    /// Refuses, in this order: a lost lease, a session that exists, and events that do not begin with number 1 or leave one
+    /// out; and before all of them, a session of another name than the lease's, and two inputs of one number or one key.
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError>;
 
     /// What a session keeps in the blob store, in order of the hashes.
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError>;
@@ -146,18 +154,23 @@ pub trait Store: Debug + Send + Sync {
         let (Some(record), Some(state)) = (self.load(session).await?, self.state(session).await?) else {
             return Ok(None);
         };
-        let (events, damage) = match self.events(session, 0).await {
-            Ok(events) => (events, Vec::new()),
-            Err(error) => (Vec::new(), vec![error]),
-        };
+        let mut damage = Vec::new();
+        let events = or_damage(self.events(session, 0).await, &mut damage);
+        let usage = or_damage(self.usage(session).await, &mut damage);
+        let rounds = or_damage(self.rounds(session).await, &mut damage);
         Ok(Some(Salvaged {
             meta: Some(record.meta),
+            revision: record.revision,
             entries: (0..).zip(record.entries).collect(),
             checkpoint: Some(record.checkpoint),
             journal: record.journal,
+            last_input: record.inputs.last().map_or(0, |input| input.id.0),
             inputs: record.inputs,
+            used: Vec::new(),
             terminal: state.terminal,
             events,
+            usage,
+            rounds,
             damage,
         }))
     }
@@ -174,6 +187,14 @@ pub trait Store: Debug + Send + Sync {
     fn is_durable(&self) -> bool {
         true
     }
+}
+
+/// What was read, or nothing and why.
+fn or_damage<T>(read: Result<Vec<T>, StoreError>, damage: &mut Vec<StoreError>) -> Vec<T> {
+    read.unwrap_or_else(|error| {
+        damage.push(error);
+        Vec::new()
+    })
 }
 
 #[async_trait]
@@ -241,6 +262,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
         (**self).fork(lease, fork).await
+    }
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        (**self).import(lease, whole).await
     }
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
         (**self).blobs(session).await

@@ -125,6 +125,11 @@ impl Rows {
         })
     }
 
+    /// The same rows with these entries, as the bytes that another store had.
+    pub(crate) fn with(self, entries: Vec<String>) -> Self {
+        Self { entries: entries.into_iter().map(|text| Json(text.into())).collect(), ..self }
+    }
+
     /// Whether the rows may follow `head`; the number of the last event after them.
     pub(crate) fn after(&self, session: &SessionId, head: Head) -> Result<u64, StoreError> {
         head.takes_commit(session, self.expect, self.has_boundary)?;

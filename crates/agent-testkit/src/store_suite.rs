@@ -13,6 +13,7 @@
 
 mod commits;
 mod forks;
+mod imports;
 mod inbox;
 mod leases;
 mod machine;
@@ -34,8 +35,10 @@ pub use commits::{
     the_journal_keeps_order_until_the_commit, usage_is_kept_for_each_commit,
 };
 pub use forks::{
-    a_fork_is_a_copy_of_a_beginning, a_fork_is_refused_as_a_whole, a_forked_session_goes_its_own_way,
+    a_fork_is_a_copy_of_a_beginning, a_fork_is_refused_as_a_whole, a_fork_keeps_what_was_said_of_its_turns,
+    a_forked_session_goes_its_own_way, of_many_forks_to_one_name_one_wins,
 };
+pub use imports::{an_import_is_refused_as_a_whole, an_imported_session_has_all_it_had};
 pub use inbox::{
     a_second_reply_is_refused, an_input_is_used_once, an_input_waits_for_the_commit_that_uses_it,
     only_an_open_turn_is_spoken_to, what_was_said_of_turns_is_kept,
@@ -86,6 +89,10 @@ macro_rules! store_suite {
             a_fork_is_a_copy_of_a_beginning,
             a_forked_session_goes_its_own_way,
             a_fork_is_refused_as_a_whole,
+            a_fork_keeps_what_was_said_of_its_turns,
+            of_many_forks_to_one_name_one_wins,
+            an_imported_session_has_all_it_had,
+            an_import_is_refused_as_a_whole,
             what_was_said_of_turns_is_kept,
             any_schedule_ends_as_the_model_says,
         }

@@ -7,7 +7,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
     SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
-use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine, WholeSession};
 use async_trait::async_trait;
 
 /// Writes so many times and fails from then on, as a full disk does.
@@ -115,6 +115,11 @@ impl Store for Flaky {
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
         self.write()?;
         self.store.fork(lease, fork).await
+    }
+
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        self.write()?;
+        self.store.import(lease, whole).await
     }
 
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {

@@ -6,7 +6,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
     SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
-use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine, WholeSession};
 use async_trait::async_trait;
 
 /// One session as it was loaded, in front of the store it came from: reads go through, writes go nowhere.
@@ -110,6 +110,10 @@ impl Store for Shadow {
 
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
         self.scratch.fork(lease, fork).await
+    }
+
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        self.scratch.import(lease, whole).await
     }
 
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {

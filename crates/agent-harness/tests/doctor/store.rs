@@ -4,7 +4,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Event, Input, InputId, JournalRecord, Revision, RoundSummary,
     SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, Usage,
 };
-use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, SummaryLine, WholeSession};
 use async_trait::async_trait;
 
 #[derive(Debug, Default)]
@@ -93,6 +93,9 @@ impl Store for Durable {
     }
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
         if self.is_full { Err(StoreError::Closed) } else { self.store.fork(lease, fork).await }
+    }
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        if self.is_full { Err(StoreError::Closed) } else { self.store.import(lease, whole).await }
     }
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
         self.store.blobs(session).await

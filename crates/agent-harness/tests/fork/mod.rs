@@ -79,6 +79,37 @@ fn what_is_known_as_of_the_newest_entry_comes_along() {
     });
 }
 
+/// What was said of turns comes along where all their entries do, and no later turn takes its number.
+#[test]
+fn what_was_said_of_turns_comes_along() {
+    block(async {
+        let agent = two_turns().await;
+        let count = entries(&agent, "s").await.len();
+        for (turn, to) in [(1, 2), (2, count)] {
+            let text = agent_core::Text::new("They talked.").unwrap();
+            let usage = agent_core::Usage::default();
+            let (from, to) = (EntryId::at(0), EntryId::at(to));
+            let round = agent_core::RoundSummary { turn, from, to, text, usage };
+            agent.store.put_round(&id(), &round).await.unwrap();
+        }
+        let check = async |at: usize, name: &'static str, expect: &[u64]| {
+            let fork = agent.session().fork(EntryId::at(at), named(name)).await.unwrap();
+            let rounds = agent.store.rounds(&named(name)).await.unwrap();
+            assert_eq!(rounds.iter().map(|round| round.turn).collect::<Vec<_>>(), expect, "{name}");
+            fork
+        };
+        check(0, "first", &[]).await;
+        check(count - 1, "all", &[1, 2]).await;
+        let fork = check(count - 2, "some", &[1]).await;
+        let (events, _) = watch(fork.send("bye, then").await.unwrap()).await;
+        assert_eq!(
+            events[0].turn.map(agent_core::TurnId::number),
+            Some(2),
+            "behind the turn that was told of"
+        );
+    });
+}
+
 #[test]
 fn an_entry_that_is_not_there_and_a_name_that_is_are_refused() {
     block(async {

@@ -11,7 +11,7 @@ use agent_core::{
 use agent_harness::{Clock, Harness, HarnessConfig, Jitter, RetryPolicy, Run, Session, TurnEnd};
 use agent_prompt::{Fragment, Layer, Prompt, Static};
 use agent_providers::{ToolNames, WireFormat};
-use agent_store::{Fork, Lease, MemoryStore, Store, StoreError};
+use agent_store::{Fork, Lease, MemoryStore, Store, StoreError, WholeSession};
 use agent_testkit::{Reply, ScriptedModel};
 use agent_tools::{Access, Concurrency, OutputCap, Tool, ToolConfig, ToolError, ToolSet};
 use async_trait::async_trait;
@@ -210,6 +210,9 @@ impl Store for Points {
     }
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
         self.around(self.inner.fork(lease, fork)).await
+    }
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        self.around(self.inner.import(lease, whole)).await
     }
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {
         self.inner.blobs(session).await

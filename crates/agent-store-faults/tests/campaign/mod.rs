@@ -7,14 +7,30 @@
 #![expect(clippy::print_stdout, reason = "the counts, for who runs it by hand")]
 
 mod careless;
+mod group;
 mod report;
 mod script;
+
+use std::path::Path;
 
 use agent_store::StoreError;
 use agent_store_faults::{Disk, Fault, Tuning};
 
 use report::Report;
 use script::{Runner, SCRIPT, Step};
+
+/// What SQLite itself finds wrong with the database of a directory.
+fn integrity(dir: &Path) -> Result<(), String> {
+    let found = || -> rusqlite::Result<(String, u64)> {
+        let db = rusqlite::Connection::open(dir.join("sessions.db"))?;
+        let whole = db.query_row("PRAGMA integrity_check", (), |row| row.get(0))?;
+        Ok((whole, db.query_row("SELECT count(*) FROM pragma_foreign_key_check", (), |row| row.get(0))?))
+    };
+    match found() {
+        Ok((whole, 0)) if whole == "ok" => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
 
 /// What is seen of the store after each step of the script, without any fault.
 fn states() -> Vec<String> {

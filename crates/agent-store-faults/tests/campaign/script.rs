@@ -8,7 +8,7 @@ use agent_core::{
     Checkpoint, Commit, Entry, Event, EventBody, JournalRecord, ParkKind, PendingStep, ReadExtent, ReadStamp,
     Response, Revision, SessionId, SessionMeta, Slots, TerminalReason, Usage, UserMessage,
 };
-use agent_store::{Lease, SqliteStore, Store, StoreError};
+use agent_store::{JsonlError, Lease, SqliteStore, Store, StoreError, import};
 use agent_testkit::store_suite::wait_for;
 
 /// One call of the store, or what happens around it.
@@ -20,6 +20,8 @@ pub(super) enum Step {
     Park(&'static str),
     Blob(&'static str, u8),
     Delete(&'static str),
+    /// A session with something of everything is read in.
+    Import(&'static str),
     /// The process ends and another one begins.
     Reopen,
     /// Somebody else empties the write-ahead log.
@@ -44,6 +46,7 @@ pub(super) const SCRIPT: &[Step] = &[
     Step::EmptyLog,
     Step::Commit("a"),
     Step::Delete("b"),
+    Step::Import("c"),
     Step::Commit("a"),
     Step::Journal("a"),
 ];
@@ -77,6 +80,15 @@ impl<'a> Runner<'a> {
                 wait_for(store.put_blob(&id(name), &blob(byte))).map(|_| ())
             }
             Step::Delete(name) => self.delete(name),
+            Step::Import(name) => {
+                let store = self.store()?;
+                match wait_for(import(&*store, &mut LINES.as_bytes(), Some(id(name)), 9)) {
+                    Ok(imported) => assert_eq!(imported.left_out, []),
+                    Err(JsonlError::Store(error)) => return Err(error),
+                    Err(error) => unreachable!("the lines are whole: {error}"),
+                }
+                Ok(())
+            }
             Step::Reopen => {
                 self.stop();
                 self.store().map(|_| ())
@@ -99,10 +111,12 @@ impl<'a> Runner<'a> {
     pub(super) fn picture(&mut self) -> Result<String, StoreError> {
         let store = self.store()?;
         let mut parts = vec![format!("{:?}", wait_for(store.sessions())?)];
-        for session in ["a", "b"].map(id) {
+        for session in ["a", "b", "c"].map(id) {
             let Some(found) = wait_for(store.load(&session))? else { continue };
             let events = wait_for(store.events(&session, 0))?;
             parts.push(format!("{found:?} {events:?} {:?}", wait_for(store.usage(&session))?));
+            let found = wait_for(store.salvage(&session))?.unwrap_or_default();
+            parts.push(format!("{:?} {:?} {:?}", found.rounds, found.used, wait_for(store.blobs(&session))?));
         }
         for hash in HASHES {
             let found = wait_for(store.get_blob(&agent_core::BlobHash::parse(hash).unwrap()))?;
@@ -113,15 +127,7 @@ impl<'a> Runner<'a> {
 
     /// What SQLite itself finds wrong with the database.
     pub(super) fn integrity(&self) -> Result<(), String> {
-        let found = || -> rusqlite::Result<(String, u64)> {
-            let db = rusqlite::Connection::open(self.dir.join("sessions.db"))?;
-            let whole = db.query_row("PRAGMA integrity_check", (), |row| row.get(0))?;
-            Ok((whole, db.query_row("SELECT count(*) FROM pragma_foreign_key_check", (), |row| row.get(0))?))
-        };
-        match found() {
-            Ok((whole, 0)) if whole == "ok" => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
+        super::integrity(self.dir)
     }
 
     fn store(&mut self) -> Result<Arc<dyn Store>, StoreError> {
@@ -231,3 +237,31 @@ const HASHES: [&str; 2] = [
     "b473271113c7461a8fe3eadb8fb59f95ba13729e8d993d834162c6fdbddeac47",
     "0a2267e08d56ea6359eafc04020f45e2f5bbeae4e7be948b67e11f57f03f0df5",
 ];
+
+/// A session as it was written out elsewhere.
+const LINES: &str = concat!(
+    r#"{"kind":"session","version":2,"revision":4,"last_input":3,"body":{"id":"e","created_ms":1,"model":"m","system":[],"tools":[]}}"#,
+    "\n",
+    r#"{"kind":"entry","n":0,"body":{"user":[{"text":"one"}]}}"#,
+    "\n",
+    r#"{"kind":"entry","n":1,"body":{"user":[{"text":"two"}]}}"#,
+    "\n",
+    r#"{"kind":"blob","hash":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","base64":"YWJj"}"#,
+    "\n",
+    r#"{"kind":"checkpoint","body":{"turn":{"a":1.0},"last_turn":2}}"#,
+    "\n",
+    r#"{"kind":"journal","n":0,"body":{"started":"c1"}}"#,
+    "\n",
+    r#"{"kind":"input","n":2,"body":{"message":{"message":[{"text":"more"}],"heard":"after"}}}"#,
+    "\n",
+    r#"{"kind":"used","n":3,"body":"req_1"}"#,
+    "\n",
+    r#"{"kind":"usage","n":3,"body":{"input":1,"output":2}}"#,
+    "\n",
+    r#"{"kind":"round","n":1,"body":{"turn":1,"from":0,"to":1,"text":"They talked."}}"#,
+    "\n",
+    r#"{"kind":"event","n":1,"body":{"seq":1,"session":"e","type":"turn.started","data":{}}}"#,
+    "\n",
+    r#"{"kind":"end","n":11}"#,
+    "\n",
+);

@@ -1,6 +1,7 @@
 //! A session as JSON Lines: out of any store and into any other (requirement D7).
 
 mod base64;
+mod found;
 mod read;
 mod write;
 
@@ -15,8 +16,9 @@ use crate::StoreError;
 pub use read::import;
 pub use write::export;
 
-/// The version of the format; a file of a newer one is refused.
-const VERSION: u64 = 1;
+/// The version of the format; a file of a newer one is refused. Version 1 had no numbers of commits and inputs, no usage, no
+/// rounds and no used inputs, and broke lines where a model had.
+const VERSION: u64 = 2;
 
 /// A session could not be written out or read in. Nothing was created then.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +69,7 @@ pub struct Imported {
     pub entries: usize,
     /// What the file does not hold, or what could not be read of it.
     pub left_out: Vec<LeftOut>,
-    /// What was mended so that calls and results pair.
+    /// What is mended whenever it is loaded, so that calls and results pair. The entries are the bytes that were given.
     pub repairs: Vec<Repair>,
 }
 
@@ -78,7 +80,14 @@ struct Line {
     /// The version, in the head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
-    /// Position of an entry or a journal record, number of an event; how many lines there are before the last one.
+    /// How many commits the session has, in the head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    /// The number of the last input there was, in the head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_input: Option<u64>,
+    /// Position of an entry or a journal record, number of an event or an input, turn of a round, revision of usage; how
+    /// many lines there are before the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n: Option<u64>,
     /// The address of a blob.
@@ -90,6 +99,9 @@ struct Line {
     /// The thing itself, as the bytes that are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
+    /// The same as a text in its place, where the bytes have line breaks between their values: models write such JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 /// What a line holds.
@@ -103,6 +115,10 @@ enum Kind {
     Terminal,
     Journal,
     Input,
+    /// The key of an input that a commit has used.
+    Used,
+    Usage,
+    Round,
     Event,
     End,
     /// Of a later release.

@@ -1,6 +1,6 @@
 //! A session begun as a copy of another one's beginning: rows are copied inside the database.
 
-use agent_core::{Revision, SessionId, SessionMeta};
+use agent_core::{Revision, RoundSummary, SessionId, SessionMeta};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Fail;
@@ -40,6 +40,7 @@ pub(super) fn fork(db: &Connection, holder: &Holder, branch: &Branch) -> Result<
     let last_seq = branch.events.after(id, nothing)?;
     let n = describe(db, id, branch, (&source, last_seq))?;
     copy(db, n, source.n, branch)?;
+    copy_rounds(db, n, source.n, branch)?;
     writes::checkpoint(db, n, 0, &branch.state)?;
     branch.stamps.write(db, n)?;
     writes::events(db, n, &branch.events)?;
@@ -113,5 +114,18 @@ fn copy(db: &Connection, n: i64, source: i64, branch: &Branch) -> Result<(), Fai
         "INSERT INTO blob_refs (session, hash) SELECT ?1, hash FROM blob_refs WHERE session = ?2",
     )?
     .execute((n, source))?;
+    Ok(())
+}
+
+/// What was said of turns that lie within the copy, and that the new session will not have turns of the same numbers as.
+fn copy_rounds(db: &Connection, n: i64, source: i64, branch: &Branch) -> Result<(), Fail> {
+    let mut insert = db.prepare_cached("INSERT INTO rounds (session, turn, body) VALUES (?1, ?2, ?3)")?;
+    let found = reads::numbered(db, reads::ROUNDS, source)?;
+    for (turn, body) in found.into_iter().filter(|(turn, _)| *turn <= branch.state.last_turn) {
+        let round: RoundSummary = rows::decode(&branch.from, Row::Round(turn), &body)?;
+        if round.to.position() as u64 <= branch.entries {
+            insert.execute((n, turn, body))?;
+        }
+    }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod connect;
 mod fault;
 mod fork;
+mod import;
 mod locks;
 mod migrate;
 mod reads;
@@ -21,7 +22,7 @@ use agent_core::{
 use async_trait::async_trait;
 
 use crate::write::{self, Events, NewSession, Rows, State};
-use crate::{Fork, Lease, Salvaged, Store, StoreError, SummaryLine, rows};
+use crate::{Fork, Lease, Salvaged, Store, StoreError, SummaryLine, WholeSession, rows};
 use locks::Locks;
 use stamps::{Held, Pending, Stamps};
 use worker::Worker;
@@ -201,6 +202,12 @@ impl Store for SqliteStore {
         };
         let holder = Holder::of(lease);
         self.inner.writer.ask(move |db| fork::fork(db, &holder, &branch)).await
+    }
+
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        let whole = import::Whole::encode(lease, whole)?;
+        let holder = Holder::of(lease);
+        self.inner.writer.ask(move |db| import::import(db, &holder, &whole)).await
     }
 
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {

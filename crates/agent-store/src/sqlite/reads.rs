@@ -62,7 +62,7 @@ pub(super) fn inputs(db: &Connection, id: &SessionId) -> Result<Vec<StoredInput>
 
 pub(super) fn rounds(db: &Connection, id: &SessionId) -> Result<Vec<RoundSummary>, Fail> {
     let (n, _) = existing(db, id)?;
-    let rows = numbered(db, "SELECT turn, body FROM rounds WHERE session = ?1 ORDER BY turn", n)?;
+    let rows = numbered(db, ROUNDS, n)?;
     Ok(rows::decode_all(id, rows, Row::Round)?)
 }
 
@@ -101,7 +101,7 @@ pub(super) fn events(db: &Connection, id: &SessionId, after_seq: u64) -> Result<
 
 pub(super) fn usage(db: &Connection, id: &SessionId) -> Result<Vec<(Revision, Usage)>, Fail> {
     let (n, _) = existing(db, id)?;
-    let rows = numbered(db, "SELECT revision, body FROM usage WHERE session = ?1 ORDER BY revision", n)?;
+    let rows = numbered(db, USAGE, n)?;
     let decoded =
         rows.into_iter().map(|(n, body)| Ok((Revision(n), rows::decode(id, Row::Usage(n), &body)?)));
     decoded.collect()
@@ -168,3 +168,5 @@ fn summary(row: &SqlRow<'_>) -> rusqlite::Result<SummaryRow> {
 }
 
 const OPEN_INPUTS: &str = "SELECT id, body FROM inputs WHERE session = ?1 AND body IS NOT NULL ORDER BY id";
+pub(super) const ROUNDS: &str = "SELECT turn, body FROM rounds WHERE session = ?1 ORDER BY turn";
+pub(super) const USAGE: &str = "SELECT revision, body FROM usage WHERE session = ?1 ORDER BY revision";

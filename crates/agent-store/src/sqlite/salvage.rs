@@ -1,11 +1,11 @@
 //! Reads a session row by row, so that one that is damaged hides no other (requirement D8).
 
-use agent_core::{Checkpoint, JournalRecord, SessionId};
+use agent_core::{Checkpoint, InputId, JournalRecord, Revision, SessionId, StoredInput};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Fail;
 use super::{reads, stamps};
-use crate::rows::{self, Numbered, StateRows};
+use crate::rows::{Numbered, StateRows};
 use crate::{Damage, Row, Salvaged, StoreError};
 
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<Salvaged>, Fail> {
@@ -19,7 +19,7 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<Salvaged
         })
         .optional()?;
     let Some((n, revision, head, last_seq, meta)) = found else { return Ok(None) };
-    let mut found = Salvaged::default();
+    let mut found = Salvaged { revision: Revision(revision), ..Salvaged::default() };
     let mut wreck = Wreck { id, damage: &mut found.damage };
     found.meta = wreck.one(Row::Meta, meta);
     let entries = reads::numbered(db, "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq", n)?;
@@ -29,6 +29,12 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<Salvaged
     wreck.gaps(&events, 1..last_seq + 1, Row::Event);
     let events = events.into_iter().filter_map(|(seq, body)| wreck.one(Row::Event(seq), Some(body)));
     found.events = events.collect();
+    let usage = reads::numbered(db, reads::USAGE, n)?.into_iter();
+    let usage = usage.filter_map(|(at, body)| Some((Revision(at), wreck.one(Row::Usage(at), Some(body))?)));
+    found.usage = usage.collect();
+    let rounds = reads::numbered(db, reads::ROUNDS, n)?.into_iter();
+    found.rounds = rounds.filter_map(|(turn, body)| wreck.one(Row::Round(turn), Some(body))).collect();
+    used(db, n, &mut found)?;
     state(db, (n, revision), &mut found, id)?;
     Ok(Some(found))
 }
@@ -44,10 +50,11 @@ fn state(
     let mut wreck = Wreck { id, damage: &mut found.damage };
     let checkpoint: Option<Checkpoint> = wreck.one(Row::Checkpoint, checkpoint);
     found.terminal = terminal.and_then(|body| wreck.one(Row::Summary, Some(body)));
-    match rows::inputs(id, inputs) {
-        Ok(inputs) => found.inputs = inputs,
-        Err(error) => wreck.damage.push(error),
-    }
+    let inputs = inputs.into_iter().filter_map(|(number, body)| {
+        let input = wreck.one(Row::Input(number), Some(body))?;
+        Some(StoredInput { id: InputId(number), input })
+    });
+    found.inputs = inputs.collect();
     let whole: Vec<Option<JournalRecord>> =
         journal.into_iter().map(|(pos, body)| wreck.one(Row::Journal(pos), Some(body))).collect();
     let mut journal: Vec<_> = whole.into_iter().collect::<Option<_>>().unwrap_or_default();
@@ -59,6 +66,19 @@ fn state(
         Err(Fail::Sql(error)) => return Err(error.into()),
     }
     (found.checkpoint, found.journal) = (Some(checkpoint), journal);
+    Ok(())
+}
+
+/// What is left of inputs that were used.
+fn used(db: &Connection, n: i64, found: &mut Salvaged) -> Result<(), Fail> {
+    found.last_input = db
+        .prepare_cached("SELECT last_input FROM sessions WHERE n = ?1")?
+        .query_row([n], |row| row.get(0))?;
+    let mut query = db.prepare_cached(
+        "SELECT id, key FROM inputs WHERE session = ?1 AND body IS NULL AND key IS NOT NULL ORDER BY id",
+    )?;
+    let used = query.query_map([n], |row| Ok((InputId(row.get(0)?), row.get(1)?)))?;
+    found.used = used.collect::<Result<_, _>>()?;
     Ok(())
 }
 

@@ -54,6 +54,26 @@ fn what_can_be_read_of_a_damaged_session_goes_out() {
     loads: false; 6 entries, 3 events
     entry 2: it is missing
     ");
+    insta::assert_snapshot!(check("DELETE FROM entries WHERE seq = 5"), @"
+    loads: false; 6 entries, 3 events
+    entry 5: it is missing
+    ");
+    insta::assert_snapshot!(check("UPDATE usage SET body = '{' WHERE revision = 2"), @"
+    loads: true; 6 entries, 3 events
+    the usage of revision 2: it is not readable (EOF while parsing an object at line 1 column 1)
+    ");
+    insta::assert_snapshot!(check("INSERT INTO journal (session, pos, is_response, body) VALUES (1, 0, 0, x'7b')"), @"
+    loads: false; 6 entries, 3 events
+    journal record 0: it is not readable (EOF while parsing an object at line 1 column 1)
+    ");
+    insta::assert_snapshot!(check("INSERT INTO rounds (session, turn, body) VALUES (1, 1, x'7b')"), @"
+    loads: true; 6 entries, 3 events
+    what was said of turn 1: it is not readable (EOF while parsing an object at line 1 column 1)
+    ");
+    insta::assert_snapshot!(check("INSERT INTO inputs (session, id, body) VALUES (1, 1, x'7b')"), @"
+    loads: false; 6 entries, 3 events
+    input 1: it is not readable (EOF while parsing an object at line 1 column 1)
+    ");
     insta::assert_snapshot!(check("UPDATE events SET body = x'7b' WHERE seq = 2"), @"
     loads: true; 6 entries, 1 events
     event 2: it is not readable (EOF while parsing an object at line 1 column 1)

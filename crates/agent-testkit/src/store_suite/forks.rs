@@ -1,6 +1,9 @@
 //! A session begun as a copy of another one's beginning (requirement D7).
 
-use agent_core::{Checkpoint, Commit, RawJson, ReadExtent, ReadStamp, Revision, SessionId, SessionMeta};
+use agent_core::{
+    Checkpoint, Commit, EntryId, RawJson, ReadExtent, ReadStamp, Revision, RoundSummary, SessionId,
+    SessionMeta, Text,
+};
 use agent_store::{Fork, Lease, StoreError};
 
 use super::parts::{event, id, meta, none, pending, refused, slots, step, summary, usage, user};
@@ -36,6 +39,64 @@ pub async fn a_fork_is_a_copy_of_a_beginning(subject: Subject) {
         assert_eq!((line.entries, line.turns, line.terminal, line.updated_ms), (count, 7, None, 90));
     }
     assert_eq!(picture_of(&source).await, before, "the source stays as it was");
+}
+
+/// What was said of turns goes along where all their entries do, and where no later turn will have its number.
+pub async fn a_fork_keeps_what_was_said_of_its_turns(subject: Subject) {
+    let mut source = create(&subject, "source").await;
+    fill(&mut source).await;
+    let round = |turn: u64, to: usize| RoundSummary {
+        turn,
+        from: EntryId::at(0),
+        to: EntryId::at(to),
+        text: Text::new("They talked.").unwrap(),
+        usage: usage(turn),
+    };
+    let all = [round(1, 1), round(2, 3), round(5, 4)];
+    for said in &all {
+        source.store.put_round(&source.id, said).await.unwrap();
+    }
+    for (name, entries, last_turn, expect) in [
+        ("a", 0, 9, 0),
+        ("b", 1, 9, 1),
+        ("c", 2, 9, 1),
+        ("d", 3, 9, 2),
+        ("e", 4, 9, 3),
+        ("f", 4, 2, 2),
+        ("g", 4, 0, 0),
+    ] {
+        let lease = source.store.lease(&id(name)).await.unwrap();
+        let checkpoint = Checkpoint { last_turn, ..none() };
+        let fork = Fork { from: &source.id, entries, checkpoint: &checkpoint, events: &[], now_ms: 90 };
+        source.store.fork(&lease, fork).await.unwrap();
+        assert_eq!(source.store.rounds(&id(name)).await.unwrap(), all[..expect], "{name}");
+    }
+    assert_eq!(source.store.rounds(&source.id).await.unwrap(), all);
+}
+
+/// Of many workers that fork to one name, one has it; the others are told that it is taken, and change nothing.
+pub async fn of_many_forks_to_one_name_one_wins(subject: Subject) {
+    let mut source = create(&subject, "source").await;
+    fill(&mut source).await;
+    let one = |worker: u64| {
+        let (store, from) = (source.store.clone(), source.id.clone());
+        move || {
+            super::wait_for(async {
+                let lease = store.lease(&id("fork")).await?;
+                let checkpoint = Checkpoint { last_turn: worker, ..none() };
+                let fork = Fork { from: &from, entries: 4, checkpoint: &checkpoint, events: &[], now_ms: 90 };
+                store.fork(&lease, fork).await.map(|_| worker)
+            })
+        }
+    };
+    let workers: Vec<_> = (1..5).map(|worker| std::thread::spawn(one(worker))).collect();
+    let ends: Vec<_> = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
+    let winners: Vec<u64> = ends.iter().filter_map(|end| end.as_ref().ok().copied()).collect();
+    let are_told =
+        ends.iter().all(|end| matches!(end, Ok(_) | Err(StoreError::Busy { .. } | StoreError::Exists(_))));
+    assert!(winners.len() == 1 && are_told, "{ends:?}");
+    let found = source.store.load(&id("fork")).await.unwrap().unwrap();
+    assert_eq!((found.checkpoint.last_turn, found.entries.len()), (winners[0], 4));
 }
 
 /// Both go on, and what they keep outlives the other.

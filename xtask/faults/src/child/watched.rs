@@ -9,7 +9,7 @@ use agent_core::{
     BlobHash, Checkpoint, Commit, Committed, Entry, Event, Input, InputId, JournalRecord, Revision,
     RoundSummary, SessionId, SessionMeta, SessionRecord, SessionState, StoredInput, ToolResult, Usage,
 };
-use agent_store::{Fork, Lease, SqliteStore, Store, StoreError, SummaryLine};
+use agent_store::{Fork, Lease, SqliteStore, Store, StoreError, SummaryLine, WholeSession};
 use async_trait::async_trait;
 
 use super::Sabotage;
@@ -136,6 +136,10 @@ impl Store for Watched {
 
     async fn fork(&self, lease: &Lease, fork: Fork<'_>) -> Result<Revision, StoreError> {
         self.around(self.inner.fork(lease, fork)).await
+    }
+
+    async fn import(&self, lease: &Lease, whole: WholeSession) -> Result<Revision, StoreError> {
+        self.around(self.inner.import(lease, whole)).await
     }
 
     async fn blobs(&self, session: &SessionId) -> Result<Vec<BlobHash>, StoreError> {

@@ -37,8 +37,13 @@ pub(crate) async fn export(args: ExportArgs) -> Result<ExitCode, CliError> {
         Some(path) => Box::new(BufWriter::new(create(path)?)),
         None => Box::new(BufWriter::new(stdout())),
     };
-    let left_out = agent::export(&store, &id, &mut *out).await?;
-    told(&left_out, "was not written")
+    let done = agent::export(&store, &id, &mut *out).await;
+    drop(out);
+    if let (Err(_), Some(path)) = (&done, &args.out) {
+        // A part of a session is no export, and would be in the way of the next try.
+        remove(path)?;
+    }
+    told(&done?, "was not written")
 }
 
 pub(crate) async fn import(args: ImportArgs) -> Result<ExitCode, CliError> {
@@ -51,7 +56,7 @@ pub(crate) async fn import(args: ImportArgs) -> Result<ExitCode, CliError> {
     let imported = agent::import(&store, &mut *lines, name, SystemClock.now_ms()).await?;
     writeln!(stdout(), "{}", imported.session)?;
     for repair in &imported.repairs {
-        writeln!(stderr(), "note: mended so that calls and results pair: {repair:?}")?;
+        writeln!(stderr(), "note: mended whenever it is loaded, so that calls and results pair: {repair:?}")?;
     }
     told(&imported.left_out, "was not read")
 }
@@ -78,6 +83,11 @@ fn told(left_out: &[LeftOut], how: &str) -> Result<ExitCode, CliError> {
 /// A file that is new: an export takes nothing's place.
 fn create(path: &Path) -> Result<File, CliError> {
     File::create_new(path).map_err(|cause| CliError::File { path: PathBuf::from(path), cause })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the file the user named, which this program has just made")]
+fn remove(path: &Path) -> Result<(), CliError> {
+    std::fs::remove_file(path).map_err(|cause| CliError::File { path: PathBuf::from(path), cause })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the file the user names, outside any workspace")]
