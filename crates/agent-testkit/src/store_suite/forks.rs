@@ -46,6 +46,8 @@ pub async fn a_fork_keeps_what_was_said_of_its_turns(subject: Subject) {
     let mut source = create(&subject, "source").await;
     fill(&mut source).await;
     let round = |turn: u64, to: usize| RoundSummary {
+        since: None,
+        model: None,
         turn,
         from: EntryId::at(0),
         to: EntryId::at(to),

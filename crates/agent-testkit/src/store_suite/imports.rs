@@ -26,6 +26,8 @@ fn whole(name: &str) -> WholeSession {
     let message = UserMessage::text("and this").unwrap();
     let said = Input::Message { message, heard: agent_core::Heard::After };
     let round = |turn| RoundSummary {
+        since: None,
+        model: None,
         turn,
         from: EntryId::at(0),
         to: EntryId::at(1),

@@ -211,7 +211,8 @@ pub(super) async fn ask(
             let (turn, to) = deed.round();
             let text = Text::new("They talked.").unwrap();
             let to = EntryId::at(usize::try_from(to).unwrap());
-            let round = RoundSummary { turn, from: EntryId::at(0), to, text, usage: usage(turn) };
+            let (from, usage) = (EntryId::at(0), usage(turn));
+            let round = RoundSummary { turn, since: None, from, to, text, usage, model: None };
             store.put_round(&session, &round).await.map(|()| 0)
         }
         (_, Some(held)) => ask_with(store, held, deed, whole).await,
