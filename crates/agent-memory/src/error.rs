@@ -87,7 +87,7 @@ pub enum MemoryError {
     )]
     Changed(String),
     /// What would be written is no memory.
-    #[error("`{file}` would be no memory: {fault}")]
+    #[error("`{file}` is no memory: {fault}")]
     Fault {
         /// The file.
         file: String,

@@ -254,7 +254,8 @@ impl IndexView {
 
 /// The first names, and how many more there are.
 fn some(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let short = |name: &String| name[..agent_core::floor_boundary(name, NAME_BYTES)].to_owned();
+    let shown = names.iter().take(NAMED).map(short).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -275,7 +276,9 @@ fn entry(line: &str) -> Option<MemoryName> {
 }
 
 /// Names that the prompt spells out of each thing that is off.
-const NAMED: usize = 20;
+const NAMED: usize = 12;
+/// Bytes of each of them, so that the prompt stays below what a fragment of it may have, whatever lies in the directory.
+const NAME_BYTES: usize = 80;
 /// Bytes of a line that stand for it.
 const BEGINNING: usize = 40;
 

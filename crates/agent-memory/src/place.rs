@@ -91,8 +91,8 @@ fn fault(path: &Path) -> Option<&'static str> {
 ///
 /// ```
 /// # use std::path::Path;
-/// let slug = agent_memory::project_slug(Path::new("/home/me/my app"));
-/// assert!(slug.starts_with("home-me-my-app-"));
+/// let slug = agent_memory::project_slug(Path::new("/srv/work/my app"));
+/// assert!(slug.starts_with("srv-work-my-app-"));
 /// ```
 pub fn project_slug(root: &Path) -> String {
     let bytes = root.as_os_str().as_bytes();

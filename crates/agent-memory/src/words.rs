@@ -65,7 +65,7 @@ const OUTLINE: &str = include_str!("../prompt/outline.md");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryType;
+    use crate::{INDEX_BYTES, LeftOut, MemoryName, MemoryType, StrangeFile};
 
     #[test]
     fn the_prompts_say_what_is_kept_and_what_is_not() {
@@ -87,6 +87,25 @@ mod tests {
         ]) {
             assert!(text.contains(&format!("\n{number}. {exclusion}")), "{exclusion}");
         }
+    }
+
+    /// The prompt cuts a fragment at 32 KiB; it must never have to.
+    #[test]
+    fn the_fullest_index_fits_into_a_fragment() {
+        let strange = |at: usize| StrangeFile { file: format!("{at:0>250}"), why: String::new() };
+        let name = |at: usize| MemoryName::new(format!("{at:0>64}")).unwrap();
+        let view = IndexView {
+            text: "x".repeat(INDEX_BYTES),
+            left_out: (0..300)
+                .map(|at| LeftOut { line: None, name: Some(name(at)), begins: String::new() })
+                .collect(),
+            dangling: (0..300).map(name).collect(),
+            strange: (0..300).map(strange).collect(),
+            fault: Some("`MEMORY.md` cannot be read".repeat(9)),
+            ..IndexView::default()
+        };
+        let (main, extracting) = (instructions(&view).len(), extraction_prompt(&view).len());
+        assert!(main <= 32 * 1024 && extracting <= 32 * 1024, "{main} {extracting}");
     }
 
     #[test]

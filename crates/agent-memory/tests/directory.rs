@@ -138,13 +138,13 @@ fn files_that_are_no_memories_are_named() {
         index.strange.iter().map(|file| format!("{}: {}\n", file.file, file.why)).collect();
     insta::assert_snapshot!(told.concat(), @r#"
     User_Role.md: "User_Role" is no name of a memory: use 1 to 64 lower-case letters (a-z), digits, `_` and `-`, beginning with a letter or a digit, for example `feedback_short_answers`
-    broken.md: `broken.md` would be no memory: it does not begin with front matter, which begins with a line `---`. Begin with a line `---`, then `name: ...`, `description: ...` and `type: ...`, then a line `---`, then what is to be remembered
+    broken.md: `broken.md` is no memory: it does not begin with front matter, which begins with a line `---`. Begin with a line `---`, then `name: ...`, `description: ...` and `type: ...`, then a line `---`, then what is to be remembered
     folder.md: `folder.md` is a directory and no regular file, so it is not opened; put a regular file in its place, or remove it
     large.md: `large.md` has more than 32768 bytes, so it is not read; shorten it
     latin.md: byte 16 of `latin.md` is not UTF-8; save it as UTF-8
     notes.txt: only `.md` files are memories; put it elsewhere
     odd�.md: "odd\u{202e}" is no name of a memory: use 1 to 64 lower-case letters (a-z), digits, `_` and `-`, beginning with a letter or a digit, for example `feedback_short_answers`
-    other.md: `other.md` would be no memory: its front matter says `name: one`, and the file is `other.md`; write the same name in both
+    other.md: `other.md` is no memory: its front matter says `name: one`, and the file is `other.md`; write the same name in both
     "#);
     assert_eq!(index.text, "");
     insta::assert_snapshot!(index.fault.unwrap(), @"byte 0 of `MEMORY.md` is not UTF-8; save it as UTF-8");
