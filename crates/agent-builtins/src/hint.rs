@@ -3,13 +3,15 @@
 use crate::text::line_at;
 
 /// What helps after a miss, to follow the error: pasted line numbers, other white space, or the lines that are most alike.
-pub(crate) fn hint(text: &str, old: &str) -> String {
+///
+/// `reader` is the tool or command that showed the text.
+pub(crate) fn hint(text: &str, old: &str, reader: &str) -> String {
     if let Some(stripped) = without_line_numbers(old) {
         let at = text
             .find(&stripped)
             .map_or_else(String::new, |at| format!(" Without them it is on line {}.", line_at(text, at)));
         return format!(
-            " It seems to hold the line numbers that read_file puts before each line; leave out each number and the tab after it.{at}"
+            " It seems to hold the line numbers that {reader} puts before each line; leave out each number and the tab after it.{at}"
         );
     }
     if let Some(line) = but_for_white_space(text, old) {
@@ -122,7 +124,7 @@ mod tests {
         let text: String = (0..20_000).map(|number| line(number) + "\n").collect();
         let old = format!("{}, and more", line(777));
         let (ended, ends) = std::sync::mpsc::channel();
-        std::thread::spawn(move || ended.send(hint(&text, &old)).unwrap());
+        std::thread::spawn(move || ended.send(hint(&text, &old, "read_file")).unwrap());
         let said = ends.recv_timeout(std::time::Duration::from_secs(10)).expect("it ends in time");
         let wanted = format!("\n   778\t{}\n", line(777));
         assert!(said.contains(&wanted), "{said}");

@@ -7,7 +7,7 @@
 //!
 //! **This crate knows** the tools `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `bash`, `bash_output`,
 //! `bash_kill`, `todo` and `complete` ([`all`] of them, one file each), and those that only some sessions have:
-//! [`ask_question`] and [`agent`]; the [`Sandbox`] they act through and two of them:
+//! [`ask_question`], [`agent`], and [`memory`], which reads and writes what `agent-memory` keeps; the [`Sandbox`] they act through and two of them:
 //! [`LocalSandbox`] for the user's own machine, and [`IsolatedSandbox`], whose commands are walled in. It also runs hooks
 //! that are external commands, [`CommandHook`], and reads [`Skills`], which [`load_skill`] shows where there are some. With
 //! the feature `web` there is `web_fetch` as well, which needs no sandbox and so is none of [`all`].
@@ -42,6 +42,7 @@ mod gaps;
 mod glob;
 mod grep;
 mod hint;
+mod memory;
 mod near;
 mod read_file;
 mod replace;
@@ -74,6 +75,7 @@ pub use deferred::deferred;
 pub use edit_file::edit_file;
 pub use glob::glob;
 pub use grep::grep;
+pub use memory::memory;
 pub use read_file::read_file;
 pub use sandbox::{
     Captured, CommandOutput, ExitReason, Expect, FileBytes, FileWrite, Fingerprint, Found, FoundLine, Glob,

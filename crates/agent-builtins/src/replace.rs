@@ -211,7 +211,7 @@ impl Plain {
     fn places(&self, old: &str, edit: &Edit) -> Result<Vec<usize>, EditError> {
         let (found, overlap) = occurrences(&self.text, old);
         if found.is_empty() {
-            return Err(EditError::Missing(hint(&self.text, old)));
+            return Err(EditError::Missing(hint(&self.text, old, "read_file")));
         }
         if overlap {
             return Err(EditError::Overlapping { lines: lines_of(&self.text, &found) });

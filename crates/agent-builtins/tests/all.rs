@@ -21,6 +21,7 @@ mod ignores;
 mod isolated;
 mod jobs;
 mod memory;
+mod memory_tool;
 mod properties;
 mod read_file;
 mod sandbox;

@@ -18,6 +18,8 @@ fn every_tool() -> Vec<Arc<dyn Tool>> {
     tools.extend([ask_question(), agent(&[])]);
     #[cfg(feature = "web")]
     tools.push(agent_builtins::web_fetch(agent_builtins::WebFetchConfig::default()));
+    let memories = agent_memory::MemoryDir::open(&tempfile::tempdir().unwrap().path().join("m")).unwrap();
+    tools.push(agent_builtins::memory(agent_memory::MemoryFiles::new(memories)));
     let late = deferred([agent_builtins::todo()]);
     tools.extend(late.into_iter().filter(|tool| !tool.card().is_deferred()));
     tools

@@ -1,5 +1,6 @@
 //! The text of a `SKILL.md`: YAML front matter, then instructions in Markdown.
 
+use agent_memory::{NoFrontMatter, front_matter, one_line};
 use serde::Deserialize;
 
 use super::SkillError;
@@ -25,13 +26,15 @@ struct Front {
 pub(super) const NAME_CHARS: usize = 64;
 /// Most characters of a description: it is part of every request.
 pub(super) const DESCRIPTION_CHARS: usize = 1_024;
-const BORDER: &str = "---";
 
 impl Written {
     pub(super) fn read(text: &str) -> Result<Self, SkillError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-        let (front, body) = halves(&text)?;
-        let front = parsed(front)?;
+        let split = front_matter(&text).map_err(|missing| match missing {
+            NoFrontMatter::Missing => SkillError::NoFront,
+            NoFrontMatter::Open => SkillError::OpenFront,
+        })?;
+        let front = parsed(split.front)?;
         let name = front.name.map(|name| name.trim().to_owned()).unwrap_or_default();
         if name.is_empty() {
             return Err(SkillError::NoName);
@@ -47,7 +50,7 @@ impl Written {
         if chars > DESCRIPTION_CHARS {
             return Err(SkillError::LongDescription { chars });
         }
-        let body = body.trim_matches('\n').trim_end();
+        let body = split.body.trim_matches('\n').trim_end();
         if body.trim().is_empty() {
             return Err(SkillError::NoInstructions);
         }
@@ -55,41 +58,10 @@ impl Written {
     }
 }
 
-/// What stands between the borders, and what follows. A border is a line of its own that begins at the margin, as in YAML.
-fn halves(text: &str) -> Result<(&str, &str), SkillError> {
-    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    if first.trim_end() != BORDER {
-        return Err(SkillError::NoFront);
-    }
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == BORDER {
-            return Ok((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    Err(SkillError::OpenFront)
-}
-
 fn parsed(front: &str) -> Result<Front, SkillError> {
     // An empty document is the value null, and a mapping without fields is what it means.
     let front: Option<Front> = serde_yaml_ng::from_str(front).map_err(SkillError::Yaml)?;
     Ok(front.unwrap_or(Front { name: None, description: None }))
-}
-
-/// Words with single spaces between them: a list of skills has one line for each. What could steer a terminal or turn the
-/// direction of writing is left out.
-fn one_line(text: &str) -> String {
-    let words: Vec<String> = text
-        .split_whitespace()
-        .map(|word| word.chars().filter(|one| !is_steering(*one)).collect::<String>())
-        .filter(|word| !word.is_empty())
-        .collect();
-    words.join(" ")
-}
-
-fn is_steering(one: char) -> bool {
-    one.is_control() || matches!(one, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Lower-case letters and digits, in groups with one hyphen between them: no path, no quotes, the same on every disk.

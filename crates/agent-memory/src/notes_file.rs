@@ -1,0 +1,163 @@
+//! The notes of a session on disk, and what is kept beside them.
+
+use std::path::{Path, PathBuf};
+
+use agent_core::SessionId;
+
+use crate::folder::{Expect, Folder, Turn};
+use crate::front::tidy;
+use crate::place::session_dir;
+use crate::{MemoryError, NotesState};
+
+/// The session notes: `<data>/tmp/<session>/session-memory.md`, and the record of the last run beside it (requirement C2).
+///
+/// Nothing is made on disk before the first write. As with [`crate::MemoryDir`], writers take turns, files are replaced as a
+/// whole, no link is followed, and calls block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotesFile {
+    dir: PathBuf,
+}
+
+/// Most bytes of the notes: they stand in for the conversation when it is compacted.
+pub const NOTES_BYTES: usize = 48 * 1024;
+
+impl NotesFile {
+    /// The notes of a session of the program with this data directory.
+    pub fn new(data: &Path, session: &SessionId) -> Self {
+        Self { dir: session_dir(data, session) }
+    }
+
+    /// Where the notes are, or would be.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join(NOTES)
+    }
+
+    /// The notes with `\n` line endings; `None` before they are first written.
+    ///
+    /// # Errors
+    /// When there is something that cannot be read.
+    pub fn read(&self) -> Result<Option<String>, MemoryError> {
+        let Some(folder) = self.folder()? else { return Ok(None) };
+        Ok(folder.text(NOTES, NOTES_BYTES)?.map(|text| tidy(&text)))
+    }
+
+    /// Writes the notes, whatever they said before.
+    ///
+    /// # Errors
+    /// When they are too long, or cannot be written.
+    pub fn write(&self, text: &str) -> Result<(), MemoryError> {
+        self.change(|_| Ok(text.to_owned()))
+    }
+
+    /// Changes the notes to what `edit` makes of them, while no other writer can come between. It is given `None` before they
+    /// are first written.
+    ///
+    /// # Errors
+    /// What `edit` says; when they become too long, or cannot be written.
+    pub fn change(
+        &self,
+        edit: impl FnOnce(Option<&str>) -> Result<String, MemoryError>,
+    ) -> Result<(), MemoryError> {
+        let folder = Folder::open(&self.dir)?;
+        let turn = folder.turn()?;
+        let before = folder.text(NOTES, NOTES_BYTES)?;
+        let text = tidy(&edit(before.as_deref().map(tidy).as_deref())?);
+        if text.len() > NOTES_BYTES {
+            return Err(MemoryError::LongNotes(text.len()));
+        }
+        put(&turn, NOTES, text.as_bytes(), before.as_deref())
+    }
+
+    /// What was kept of the last run; the default before there was one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn state(&self) -> Result<NotesState, MemoryError> {
+        let text = match self.folder()? {
+            Some(folder) => folder.text(SIDECAR, SIDECAR_BYTES)?,
+            None => None,
+        };
+        text.map_or_else(
+            || Ok(NotesState::default()),
+            |text| serde_json::from_str(&text).map_err(MemoryError::Sidecar),
+        )
+    }
+
+    /// Keeps what is known of the last run. Call it after the notes are written: a program that dies between the two leaves
+    /// notes that cover more than is said, which loses nothing.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, state: &NotesState) -> Result<(), MemoryError> {
+        let text = serde_json::to_string(state).map_err(MemoryError::Sidecar)?;
+        let folder = Folder::open(&self.dir)?;
+        let turn = folder.turn()?;
+        let before = folder.text(SIDECAR, SIDECAR_BYTES)?;
+        put(&turn, SIDECAR, text.as_bytes(), before.as_deref())
+    }
+
+    /// Removes the directory of the session, with the notes: they go with it. A session without notes is no error.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self) -> Result<(), MemoryError> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this crate owns the directory; links in it are removed, not followed"
+        )]
+        let removed = std::fs::remove_dir_all(&self.dir);
+        match removed {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                Err(MemoryError::io(&self.dir.display().to_string(), "removed", cause))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn folder(&self) -> Result<Option<Folder>, MemoryError> {
+        match Folder::existing(&self.dir) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(MemoryError::Open { path: self.dir.clone(), cause }),
+        }
+    }
+}
+
+fn put(turn: &Turn<'_>, name: &str, bytes: &[u8], before: Option<&str>) -> Result<(), MemoryError> {
+    turn.write(name, bytes, before.map_or(Expect::Absent, |before| Expect::Bytes(before.as_bytes())))
+}
+
+const NOTES: &str = "session-memory.md";
+const SIDECAR: &str = "session-memory.json";
+const SIDECAR_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use agent_core::EntryId;
+
+    use super::*;
+
+    #[test]
+    fn notes_live_and_go_with_their_session() {
+        let data = tempfile::tempdir().unwrap();
+        let notes = |session: &str| NotesFile::new(data.path(), &SessionId::new(session).unwrap());
+        let (one, other) = (notes("one"), notes("other"));
+        assert_eq!((one.read().unwrap(), one.state().unwrap()), (None, NotesState::default()));
+        assert!(!data.path().join("tmp").exists(), "looking makes nothing");
+
+        one.write("# Task\r\nMend it.\n").unwrap();
+        one.change(|text| Ok(format!("{}Mended.\n", text.unwrap_or_default()))).unwrap();
+        let state = NotesState { covers_to: Some(EntryId::at(9)), tokens: 1, calls: 2, runs: 3 };
+        one.save(&state).unwrap();
+        other.write("x").unwrap();
+        assert_eq!(one.read().unwrap().as_deref(), Some("# Task\nMend it.\nMended.\n"));
+        assert_eq!(one.state().unwrap(), state);
+
+        let long = one.write(&"x".repeat(NOTES_BYTES + 1)).unwrap_err();
+        assert!(matches!(long, MemoryError::LongNotes(_)), "{long}");
+        one.remove().unwrap();
+        one.remove().unwrap();
+        assert_eq!((one.read().unwrap(), one.state().unwrap()), (None, NotesState::default()));
+        assert_eq!(other.read().unwrap().as_deref(), Some("x"));
+    }
+}
