@@ -89,7 +89,8 @@ fn what_was_said_of_turns_comes_along() {
             let text = agent_core::Text::new("They talked.").unwrap();
             let usage = agent_core::Usage::default();
             let (from, to) = (EntryId::at(0), EntryId::at(to));
-            let round = agent_core::RoundSummary { turn, from, to, text, usage };
+            let (since, model) = (None, None);
+            let round = agent_core::RoundSummary { turn, since, from, to, text, usage, model };
             agent.store.put_round(&id(), &round).await.unwrap();
         }
         let check = async |at: usize, name: &'static str, expect: &[u64]| {

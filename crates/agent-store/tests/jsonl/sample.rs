@@ -114,7 +114,8 @@ fn beside(store: &dyn Store, commits: &Commits<'_>, parts: &Parts) {
     for turn in &parts.rounds {
         let text = Text::new("They\nlooked.").unwrap();
         let (from, to) = (agent_core::EntryId::at(0), agent_core::EntryId::at(1));
-        let round = RoundSummary { turn: *turn, from, to, text, usage: Usage::default() };
+        let (turn, usage) = (*turn, Usage::default());
+        let round = RoundSummary { turn, since: None, from, to, text, usage, model: None };
         wait_for(store.put_round(session, &round)).unwrap();
     }
     let call = CallId::new("open").unwrap();
