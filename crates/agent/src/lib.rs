@@ -91,10 +91,11 @@ pub use agent_store::{
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Classified, Classifier, ClassifierError, ClientTool,
-    Concurrency, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter, OutputCap,
-    Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal,
-    Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet,
-    ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
+    Concurrency, Confinement, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter,
+    OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions,
+    Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError,
+    ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
+    before_tool,
 };
 pub use agent_turn::{
     ContinueHook, DEFAULT_FAILURES, DEFAULT_STEPS, Mode, Stop, StopCondition, StopConditionExt, StopCx,
