@@ -98,6 +98,13 @@ impl<W: Write> Screen for TextScreen<W> {
             EventBody::ContextLevel { level, used, window } if level != "calm" => {
                 self.line(&format!("note: {used} of {window} tokens are used (level {level})"))
             }
+            EventBody::SubagentStarted { child, task, .. } => {
+                self.line(&format!("  sub-agent {child} begins: {}", short(task.as_str())))
+            }
+            EventBody::SubagentCompleted { child, reason, .. } => {
+                let how = reason.as_ref().map_or_else(|| "broke down".to_owned(), ToString::to_string);
+                self.line(&format!("  sub-agent {child}: {how}"))
+            }
             EventBody::HistoryRepaired { entry, .. } => {
                 self.line(&format!("note: entry {entry} of the stored history was mended"))
             }
@@ -119,7 +126,11 @@ impl<W: Write> Screen for TextScreen<W> {
 
     fn end(&mut self, end: &TurnEnd, session: &str) -> io::Result<()> {
         self.line(&format!("\n{} · {} steps · session {session}", end.reason, end.steps))?;
-        self.line(&usage_line(&end.usage))
+        self.line(&usage_line(&end.usage))?;
+        if end.children == Usage::default() {
+            return Ok(());
+        }
+        self.line(&format!("sub-agents, not in it: {}", usage_line(&end.children)))
     }
 }
 

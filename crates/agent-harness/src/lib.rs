@@ -41,6 +41,7 @@ mod drive;
 mod encoders;
 mod error;
 mod explain;
+mod family;
 mod fork;
 mod front;
 mod gauge;
@@ -63,13 +64,14 @@ mod workspace;
 
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
 pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
-pub use children::{ChildKind, Children};
+pub use children::{ChildKind, Children, ChildrenError};
 pub use clock::{Clock, SystemClock};
 pub use compaction::{CompactedTier, Compaction, FailedTier};
 pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::{HarnessError, RequestError};
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use family::delete_family;
 pub use fork::{ForkedEnd, ForkedRun, fork_stored};
 pub use handed::Handed;
 pub use hooks::{

@@ -75,12 +75,13 @@ pub use agent_core::{
 };
 pub use agent_harness::{
     AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError, Background,
-    CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, Clock, CompactedTier, Compaction,
-    ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint, ExplainedMessage, ExplainedPart,
-    ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed, Harness, HarnessConfig,
-    HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx, PrepareCall,
-    PromptSource, RandomJitter, RequestError, RetryPolicy, RoundSummaries, RuleSink, RuleSinkError, Run,
-    Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace, fork_stored,
+    CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, ChildrenError, Clock, CompactedTier,
+    Compaction, ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint, ExplainedMessage,
+    ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed, Harness,
+    HarnessConfig, HarnessError, Jitter, MessageKind, Next, NobodyToAsk, PostCompact, PostCompactCx,
+    PrepareCall, PromptSource, RandomJitter, RequestError, RetryPolicy, RoundSummaries, RuleSink,
+    RuleSinkError, Run, Session, SourceError, StepReport, SystemClock, TurnEnd, Workspace, delete_family,
+    fork_stored,
 };
 pub use agent_store::{
     Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,
@@ -147,8 +148,9 @@ pub mod builtins {
     #[cfg(feature = "web")]
     pub use agent_builtins::web_fetch;
     pub use agent_builtins::{
-        AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, deferred,
-        edit_file, glob, grep, load_skill, read_file, todo, web_search, write_file,
+        AgentFile, AgentFileError, AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill,
+        bash_output, complete, deferred, edit_file, glob, grep, load_skill, read_file, todo, web_search,
+        write_file,
     };
 }
 

@@ -56,7 +56,7 @@ impl Written {
 }
 
 /// What stands between the borders, and what follows. A border is a line of its own that begins at the margin, as in YAML.
-fn halves(text: &str) -> Result<(&str, &str), SkillError> {
+pub(crate) fn halves(text: &str) -> Result<(&str, &str), SkillError> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     if first.trim_end() != BORDER {
         return Err(SkillError::NoFront);
@@ -79,7 +79,7 @@ fn parsed(front: &str) -> Result<Front, SkillError> {
 
 /// Words with single spaces between them: a list of skills has one line for each. What could steer a terminal or turn the
 /// direction of writing is left out.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<String> = text
         .split_whitespace()
         .map(|word| word.chars().filter(|one| !is_steering(*one)).collect::<String>())
@@ -93,7 +93,7 @@ fn is_steering(one: char) -> bool {
 }
 
 /// Lower-case letters and digits, in groups with one hyphen between them: no path, no quotes, the same on every disk.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let is_group = |group: &str| {
         !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use agent::{EventBody, SessionId, Store, Usage};
-use agent_core::{Prices, SessionSummary};
+use agent_core::{Prices, SessionSummary, Spent};
 use agent_providers::Catalog;
 use serde::Serialize;
 
@@ -34,6 +35,9 @@ struct SessionSums {
     model: String,
     #[serde(flatten)]
     sums: Sums,
+    /// What its sub-agents used, which is in their own sessions and not in its sums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<Spent>,
 }
 
 #[derive(Debug, Serialize)]
@@ -104,7 +108,15 @@ async fn of_session(
         usage: line.usage,
         reasons,
     };
-    Ok(SessionSums { id: line.id, model: line.model, sums })
+    let state = match store.state(&line.id).await {
+        Ok(state) => state,
+        Err(error) => {
+            writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?;
+            None
+        }
+    };
+    let children = state.map(|state| state.checkpoint.children.session).filter(|spent| !spent.is_nothing());
+    Ok(SessionSums { id: line.id, model: line.model, sums, children })
 }
 
 fn prices(catalog: &Catalog, model: &str) -> Option<Prices> {
@@ -142,8 +154,13 @@ impl Sums {
 }
 
 fn print(out: &mut impl Write, stats: &Stats) -> Result<(), CliError> {
-    for SessionSums { id, model, sums } in &stats.sessions {
+    for SessionSums { id, model, sums, children } in &stats.sessions {
         block(out, &format!("{id}  {model}"), sums)?;
+        if let Some(spent) = children {
+            let seconds = Duration::from_millis(spent.elapsed_ms).as_secs_f64();
+            let line = usage_line(&spent.usage);
+            writeln!(out, "  sub-agents, not in it: {line}; cost ${:.4}; {seconds:.1} s", spent.cost_usd())?;
+        }
     }
     if stats.sessions.len() > 1 {
         for (model, sums) in &stats.models {

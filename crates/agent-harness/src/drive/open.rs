@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, StepNo};
+use agent_core::{Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, Spent, StepNo};
 use agent_turn::{Report, Turn, Want};
 
 use super::{Drive, Recovered};
@@ -35,6 +35,7 @@ impl Drive {
         self.config = self.agent.clone();
         self.turn_from = EntryId::at(self.live.history.len());
         self.live.last_turn = self.turn.id().number();
+        self.live.children.turn = Spent::default();
         self.out.turn = Some(self.turn.id());
         self.out.step = None;
         self.out.stage(EventBody::TurnStarted {});
@@ -97,6 +98,11 @@ impl Drive {
                 JournalRecord::Started(call) => {
                     recovered.lost.insert(call);
                 }
+                JournalRecord::Sent(child) => {
+                    self.live.sent.insert(child);
+                }
+                // No commit has counted it yet: this one's empties the journal.
+                JournalRecord::Returned(spent) => self.live.children.add(&spent),
                 JournalRecord::Waits(request) => {
                     recovered.lost.remove(&request.call);
                     self.live.requests.push(HeldRequest { request, reply: None });

@@ -237,8 +237,11 @@ impl Found {
         if checkpoint.turn.is_some() && is_damaged {
             let why = "entries or journal records of it are missing, so it cannot be taken up";
             self.left_out.push(LeftOut::new("the open turn", why));
-            let Checkpoint { last_turn, slots, usage, compaction, .. } = checkpoint;
-            checkpoint = Checkpoint { last_turn, slots, usage, compaction, ..Checkpoint::default() };
+            checkpoint.turn = None;
+            checkpoint.turn_from = None;
+            checkpoint.active = None;
+            checkpoint.requests.clear();
+            (checkpoint.asked_ms, checkpoint.asked_otherwise) = (None, false);
         }
         if checkpoint.turn.is_none() {
             self.journal.clear();

@@ -139,6 +139,9 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         turn_from,
         active,
         requests,
+        nano_usd,
+        elapsed_ms,
+        children,
     } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
@@ -151,6 +154,9 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         turn_from: *turn_from,
         active: active.clone(),
         requests: requests.clone(),
+        nano_usd: *nano_usd,
+        elapsed_ms: *elapsed_ms,
+        children: children.clone(),
     })
 }
 
