@@ -67,9 +67,7 @@ pub(crate) fn find(
 impl Agents {
     fn read(&mut self, folder: &Path) -> Result<(), CliError> {
         for path in files(folder)? {
-            let skip = |why: &dyn std::fmt::Display| {
-                tell::note(&format!("the sub-agent of {} is left out: {why}", path.display()))
-            };
+            let skip = |why: &dyn std::fmt::Display| skipped(&path, why);
             match settings::text(&path) {
                 Err(cause) => skip(&cause)?,
                 Ok(text) => match AgentFile::read(&text) {
@@ -84,33 +82,47 @@ impl Agents {
         Ok(())
     }
 
-    /// The tools with `agent` among them, and the kinds; `None` where there are no sub-agents.
+    /// The tools with `agent` among them, and the kinds; `None` where there are no sub-agents. A definition that this run cannot
+    /// follow keeps no other away.
     pub(crate) fn children(&self, made: Made<'_>) -> Result<Option<(ToolSet, Children)>, CliError> {
-        if self.found.is_empty() && !self.is_wanted {
+        let mut kinds = Vec::with_capacity(self.found.len());
+        for (path, file) in &self.found {
+            match made.model(file) {
+                Ok(model) => kinds.push((path, file, model)),
+                Err(why) => skipped(path, &why)?,
+            }
+        }
+        if kinds.is_empty() && !self.is_wanted {
             return Ok(None);
         }
-        let named = self
-            .found
+        let named = kinds
             .iter()
-            .map(|(_, file)| AgentKind { name: file.name.clone(), description: file.description.clone() });
+            .map(|(_, file, _)| AgentKind { name: file.name.clone(), description: file.description.clone() });
         let tool = builtins::agent(&named.collect::<Vec<_>>());
         let tools = ToolSet::builder().extend(made.tools.iter().cloned()).with(tool).freeze()?;
         let made = Made { tools, ..made };
-        let kinds = self.found.iter().map(|(path, file)| made.kind(path, file));
-        let kinds = kinds.collect::<Result<_, _>>()?;
+        let kinds = kinds.into_iter().map(|(path, file, model)| made.kind(path, file, model));
+        let kinds = kinds.collect::<Result<_, CliError>>()?;
         Ok(Some((made.tools, Children { kinds, ..Children::default() })))
     }
 }
 
 impl Made<'_> {
-    fn kind(&self, path: &Path, file: &AgentFile) -> Result<ChildKind, CliError> {
-        let wrong = |why: String| CliError::Agent { path: path.to_owned(), why };
-        let known = |name: &&String| self.tools.get(name).is_none();
-        if let Some(name) = file.tools.iter().flatten().find(known) {
-            return Err(wrong(format!(
-                "there is no tool called {name:?}; there are: {}",
+    fn kind(
+        &self,
+        path: &Path,
+        file: &AgentFile,
+        model: Option<Arc<dyn LanguageModel>>,
+    ) -> Result<ChildKind, CliError> {
+        let wanted = file.tools.iter().flatten();
+        let missing: Vec<_> = wanted.filter(|name| self.tools.get(name).is_none()).cloned().collect();
+        if !missing.is_empty() {
+            tell::note(&format!(
+                "the sub-agent of {} goes without {}, which this run has not; it has: {}",
+                path.display(),
+                missing.join(", "),
                 self.tools.names()
-            )));
+            ))?;
         }
         let tools = file.tools.as_ref();
         let tools = tools.map(|names| self.tools.only(|tool| names.iter().any(|name| name == tool)));
@@ -119,17 +131,21 @@ impl Made<'_> {
         for (key, text) in own.chain(self.beside.iter().cloned()) {
             prompt.add(Fragment::<Session>::new(Layer::Session, key, Value::session(text))?);
         }
-        let model = match (&file.model, self.models) {
-            (Some(name), Some(config)) => {
-                let name = same_vendor(&config.vendor, name).map_err(wrong)?;
-                let model = HttpModel::new(HttpConfig { model: name, ..config.clone() })?;
-                Some(Arc::new(model) as Arc<dyn LanguageModel>)
-            }
-            (Some(_), None) | (None, _) => None,
-        };
         let (name, description) = (file.name.clone(), file.description.clone());
         Ok(ChildKind { name, description, model, prompt: Some(prompt), tools, ..ChildKind::default() })
     }
+
+    /// Its own model, when it has one; or why this run cannot have that.
+    fn model(&self, file: &AgentFile) -> Result<Option<Arc<dyn LanguageModel>>, String> {
+        let (Some(given), Some(config)) = (&file.model, self.models) else { return Ok(None) };
+        let model = same_vendor(&config.vendor, given)?;
+        let model = HttpModel::new(HttpConfig { model, ..config.clone() });
+        Ok(Some(Arc::new(model.map_err(|error| error.to_string())?)))
+    }
+}
+
+fn skipped(path: &Path, why: &dyn std::fmt::Display) -> io::Result<()> {
+    tell::note(&format!("the sub-agent of {} is left out: {why}", path.display()))
 }
 
 /// The name of a model at the provider of the run, whose key and address it shares.

@@ -42,8 +42,6 @@ pub(crate) enum CliError {
     SettingsFile { path: PathBuf, cause: io::Error },
     #[error("{}: {cause}. Nothing was run, because what these settings forbid is not known", path.display())]
     Settings { path: PathBuf, cause: agent::SettingsError },
-    #[error("the sub-agent of {}: {why}", path.display())]
-    Agent { path: PathBuf, why: String },
     #[error("there is no tool called {given:?}; there are: {known}")]
     NoTool { given: String, known: String },
     #[error("the call has no result; the run ended as {reason}")]
@@ -155,7 +153,6 @@ impl CliError {
             | Self::SettingsFile { .. }
             | Self::Settings { .. }
             | Self::NoTool { .. }
-            | Self::Agent { .. }
             | Self::ToolInput { .. }
             | Self::Models { .. }
             | Self::Id(_)

@@ -58,11 +58,17 @@ async fn a_definition_says_what_a_kind_is() {
     assert!(result.contains("Line 7.") && result.contains("done after 1 step"), "{result}");
     assert!(sim.refusals().is_empty(), "{:?}", sim.refusals());
 
-    let wrong = text.replace("grep", "gripe");
-    std::fs::write(folder.join("reader.md"), wrong).unwrap();
-    let output = home.run(&sim.base_url(), &["find it"]).await;
-    assert_eq!(output.code, Some(2));
-    assert!(output.stderr.contains("there is no tool called \"gripe\"; there are: "), "{}", output.stderr);
+    let check = async |wrong: String, is_there: bool, note: &str| {
+        std::fs::write(folder.join("reader.md"), wrong).unwrap();
+        let sim = in_order(vec![Reply::text("Hi.")]);
+        let output = home.run(&sim.base_url(), &["hi"]).await;
+        assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+        assert!(output.stderr.contains(note), "{note}: {}", output.stderr);
+        let tools = body(&sim, 0).await["tools"].to_string();
+        assert_eq!(tools.contains("`reader`: Finds places."), is_there, "{tools}");
+    };
+    check(text.replace("grep", "gripe"), true, "goes without gripe, which this run has not; it has: ").await;
+    check(text.replace("model: ", "model: openai/"), false, "a key for anthropic alone").await;
 }
 
 #[tokio::test]

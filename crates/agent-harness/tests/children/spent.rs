@@ -94,6 +94,7 @@ fn usage_is_rolled_up_beside_the_parents_own() {
         assert_eq!((two.turn.usage.input, two.session.usage.input), (600, 900));
         let own = store.state(&id()).await.unwrap().unwrap().checkpoint;
         assert_eq!((own.usage.input, own.nano_usd), (400, 400_000_000), "its own is only its own");
+        assert_eq!(store.looks_back(), 0, "no turn reads what was told before");
     });
 }
 
