@@ -55,7 +55,7 @@ pub(crate) fn find(
         agents.read(&project)?;
     } else if let n @ 1.. = files(&project)?.len() {
         tell::note(&format!(
-            "{n} kinds of sub-agents in {PROJECT} of this workspace are left out; they hold only where you trust it, which you say with \"trust\" in your own settings"
+            "the sub-agents of this workspace ({n} in {PROJECT}) are left out; they hold only where you trust it, which you say with \"trust\" in your own settings"
         ))?;
     }
     if let Some(folder) = env::config_dir() {

@@ -84,7 +84,12 @@ async fn a_workspace_defines_kinds_where_it_is_trusted() {
         assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
         let tools = body(&sim, 0).await["tools"].to_string();
         assert_eq!(tools.contains("`reader`: Finds places."), is_there, "{args:?}: {tools}");
-        assert_eq!(output.stderr.contains("1 kinds of sub-agents"), note, "{args:?}: {}", output.stderr);
+        assert_eq!(
+            output.stderr.contains("sub-agents of this workspace (1 in .agent/agents)"),
+            note,
+            "{args:?}: {}",
+            output.stderr
+        );
     };
     check(&[], false, true).await;
     check(&["--subagents"], false, true).await;
