@@ -1,5 +1,6 @@
 //! The `agent` program: run, resume, explain and examine an agent, try its tools and permissions, look at sessions, debug the wire.
 
+mod agents;
 mod args;
 mod ask;
 mod assemble;

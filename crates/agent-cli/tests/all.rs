@@ -20,6 +20,7 @@ mod run;
 mod sessions;
 mod sim;
 mod stats;
+mod subagents;
 mod support;
 mod terminal;
 mod tools;
