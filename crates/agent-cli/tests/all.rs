@@ -13,6 +13,7 @@ mod crash;
 mod demo;
 mod doctor;
 mod explain;
+mod memory;
 mod models;
 mod permissions;
 mod resume;

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod budget;
+mod memory;
 mod sessions;
 mod tools;
 
@@ -13,6 +14,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::parked::quoted;
 
 pub(crate) use budget::BudgetArgs;
+pub(crate) use memory::{
+    MemoryAddArgs, MemoryArgs, MemoryCommand, MemoryListArgs, MemoryNameArgs, MemoryPlaceArgs, MemoryShowArgs,
+};
 pub(crate) use sessions::{
     DeleteArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, ReplyArgs, ResumeArgs, SessionsArgs,
     SessionsCommand, ShowArgs,
@@ -56,6 +60,8 @@ pub(crate) enum Command {
     Events(EventsArgs),
     /// What stored sessions cost, and how their turns ended
     Stats(StatsArgs),
+    /// Look at what is kept for later sessions on a project, and keep or remove it
+    Memory(MemoryArgs),
     /// Look at the built-in tools, and run one as a model would have it run
     Tools(ToolsArgs),
     /// Try what the permission rules say of a call; nothing runs
