@@ -235,9 +235,6 @@ impl AgentArgs {
         for (flag, _) in switches.iter().filter(|(_, is_set)| *is_set) {
             flags.push_str(&format!(" --{flag}"));
         }
-        if self.subagents {
-            flags.push_str(" --subagents");
-        }
         flags
     }
 }
