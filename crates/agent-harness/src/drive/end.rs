@@ -59,15 +59,15 @@ impl Drive {
     }
 
     /// Begins what is done behind a turn that was brought to its end; nobody waits for it (requirement L11).
-    pub(super) fn begin_background(&self, end: &TurnEnd) {
-        if !end.reason.is_success() {
+    pub(super) fn begin_background(&self, reason: &TerminalReason) {
+        if !reason.is_success() {
             return;
         }
         for work in &self.config.after_turn {
             let cx = AfterTurnCx {
                 session: self.session(),
-                turn: end.turn,
-                reason: end.reason.clone(),
+                turn: self.turn.id(),
+                reason: reason.clone(),
                 agent: Harness::of(self.config.clone()),
                 cancel: self.config.background.cancel().child(),
             };

@@ -186,7 +186,6 @@ impl Drive {
         self.open().await?;
         loop {
             let end = self.run_turn().await?;
-            self.begin_background(&end);
             if self.is_parked() || self.cancel.is_cancelled() {
                 return Ok(end);
             }
@@ -275,7 +274,10 @@ impl Drive {
                         return Ok(Next::Parked(kind));
                     }
                 }
-                Want::End(reason) => return Ok(Next::Ended(reason.clone())),
+                Want::End(reason) => {
+                    self.begin_background(reason);
+                    return Ok(Next::Ended(reason.clone()));
+                }
             }
         }
     }

@@ -11,13 +11,13 @@ use agent_core::{
     Rewrite, RoundSummary, TerminalReason,
 };
 use agent_harness::{
-    AfterTurn, AfterTurnCx, Background, Drained, Harness, HarnessConfig, RoundSummaries, SourceError,
+    AfterTurn, AfterTurnCx, Background, Drained, Harness, HarnessConfig, Next, RoundSummaries, SourceError,
 };
 use agent_store::Store;
 use agent_testkit::{Reply, ScriptedModel};
 use async_trait::async_trait;
 
-use crate::support::{Agent, Effects, Hands, Points, block, id, talk, watch};
+use crate::support::{Agent, Effects, Hands, Points, block, crash_after, id, talk, watch};
 
 /// Takes a while, or never ends; counts how often it began and ended.
 #[derive(Debug, Default)]
@@ -100,6 +100,27 @@ fn what_is_begun_is_finished_before_the_end() {
         assert_eq!(drained, Drained { finished: 3, stopped: 0 });
         assert_eq!(began.elapsed(), Duration::from_secs(90), "one at a time");
         assert_eq!(slow.ended.load(Ordering::SeqCst), 3);
+    });
+}
+
+/// Whoever drives: an engine that does one step a wake has the same done behind the turn, once.
+#[test]
+fn an_engine_has_it_done_too() {
+    block(async {
+        let slow = Arc::new(Slow { takes: Some(Duration::ZERO), ..Slow::default() });
+        let work = slow.clone();
+        let replies = vec![Reply::tool("look", r#"{"what":"x"}"#), Reply::text("one")];
+        let agent = agent(replies, |config| config.after_turn = vec![work]);
+        crash_after(agent.session().send("go").await.unwrap(), 3).await;
+        for (next, finished) in [(Next::Step, 0), (Next::Ended(TerminalReason::Done), 1)] {
+            let revision = agent.store.state(&id()).await.unwrap().unwrap().revision;
+            for again in [false, true] {
+                assert_eq!(agent.session().run_step(revision).await.unwrap().next, next);
+                let drained = agent.harness.drain(Duration::from_secs(1)).await;
+                assert_eq!(drained.finished, if again { 0 } else { finished });
+            }
+        }
+        assert_eq!(slow.ended.load(Ordering::SeqCst), 1);
     });
 }
 
