@@ -165,19 +165,31 @@ async fn loading() -> Result<(Duration, Duration, Duration), Fault> {
     let (mut rows, mut loads, mut resumes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         let start = Instant::now();
-        let mut query = db.prepare("SELECT body FROM entries ORDER BY session, seq")?;
-        let read = query.query_map((), |row| row.get::<_, Vec<u8>>(0))?.collect::<Result<Vec<_>, _>>()?;
+        let read = bodies(&db, "SELECT body FROM entries ORDER BY session, seq")?;
+        let parts = bodies(&db, "SELECT body FROM entry_parts ORDER BY session, seq, part")?;
         rows.push(start.elapsed());
         let start = Instant::now();
         let record = store.load(&id).await?.ok_or("the session is gone")?;
         loads.push(start.elapsed());
         let (history, _) = History::load(&record.entries)?;
         resumes.push(start.elapsed());
-        if (read.len(), history.len()) != (MESSAGES, MESSAGES) {
-            return Err(format!("{} rows, {} entries", read.len(), history.len()).into());
+        let bytes = [read.as_slice(), &parts].concat().iter().map(Vec::len).sum::<usize>();
+        let loaded = record.entries.iter().map(String::len).sum::<usize>();
+        if (read.len(), history.len(), bytes) != (MESSAGES, MESSAGES, loaded) {
+            return Err(format!(
+                "{bytes} bytes in {} rows, {loaded} in {} entries",
+                read.len(),
+                history.len()
+            )
+            .into());
         }
     }
     Ok((middle(&rows), middle(&loads), middle(&resumes)))
+}
+
+fn bodies(db: &Connection, query: &str) -> Result<Vec<Vec<u8>>, Fault> {
+    let mut query = db.prepare(query)?;
+    Ok(query.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 async fn add(

@@ -4,9 +4,9 @@ use agent_core::{Revision, RoundSummary, SessionId, SessionMeta};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Fail;
-use super::reads;
 use super::stamps::Stamps;
 use super::writes::{self, Holder};
+use super::{entries, reads};
 use crate::write::{self, Events, Head, State};
 use crate::{Damage, Row, StoreError, rows};
 
@@ -98,18 +98,7 @@ fn describe(
 }
 
 fn copy(db: &Connection, n: i64, source: i64, branch: &Branch) -> Result<(), Fail> {
-    let found: u64 = db
-        .prepare_cached("SELECT count(*) FROM entries WHERE session = ?1 AND seq < ?2")?
-        .query_row((source, branch.entries), |row| row.get(0))?;
-    if found != branch.entries {
-        let query = "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq";
-        rows::in_order(&branch.from, &reads::numbered(db, query, source)?, 0..branch.entries, Row::Entry)?;
-    }
-    db.prepare_cached(
-        "INSERT INTO entries (session, seq, body)
-         SELECT ?1, seq, body FROM entries WHERE session = ?2 AND seq < ?3 ORDER BY seq",
-    )?
-    .execute((n, source, branch.entries))?;
+    entries::copy(db, (&branch.from, source), n, branch.entries)?;
     db.prepare_cached(
         "INSERT INTO blob_refs (session, hash) SELECT ?1, hash FROM blob_refs WHERE session = ?2",
     )?

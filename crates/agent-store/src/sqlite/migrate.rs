@@ -13,11 +13,12 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { n: 1, name: "init", sql: include_str!("../../migrations/0001_init.sql") },
     Migration { n: 2, name: "stamps", sql: include_str!("../../migrations/0002_stamps.sql") },
     Migration { n: 3, name: "inbox", sql: include_str!("../../migrations/0003_inbox.sql") },
     Migration { n: 4, name: "rounds", sql: include_str!("../../migrations/0004_rounds.sql") },
+    Migration { n: 5, name: "parts", sql: include_str!("../../migrations/0005_parts.sql") },
     Migration { n: 6, name: "attempts", sql: include_str!("../../migrations/0006_attempts.sql") },
 ];
 

@@ -1,6 +1,7 @@
 //! Sessions in a directory of the local disk, on SQLite.
 
 mod connect;
+mod entries;
 mod fault;
 mod fork;
 mod import;

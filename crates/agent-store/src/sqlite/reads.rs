@@ -7,7 +7,7 @@ use agent_core::{
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
 use super::fault::Fail;
-use super::stamps;
+use super::{entries, stamps};
 use crate::rows::{self, Numbered, SessionRows, StateRows, SummaryRow};
 use crate::{Row, StoreError, SummaryLine};
 
@@ -25,7 +25,7 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionR
     let rows = SessionRows {
         meta,
         head,
-        entries: numbered(db, "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq", n)?,
+        entries: entries::all(db, n)?,
         state: state_rows(db, n, revision)?,
         last_seq,
     };

@@ -4,7 +4,7 @@ use agent_core::{Checkpoint, InputId, JournalRecord, Revision, SessionId, Stored
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Fail;
-use super::{reads, stamps};
+use super::{entries, reads, stamps};
 use crate::rows::{Numbered, StateRows};
 use crate::{Damage, Row, Salvaged, StoreError};
 
@@ -22,7 +22,7 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<Salvaged
     let mut found = Salvaged { revision: Revision(revision), ..Salvaged::default() };
     let mut wreck = Wreck { id, damage: &mut found.damage };
     found.meta = wreck.one(Row::Meta, meta);
-    let entries = reads::numbered(db, "SELECT seq, body FROM entries WHERE session = ?1 ORDER BY seq", n)?;
+    let entries = entries::all(db, n)?;
     wreck.gaps(&entries, 0..head, Row::Entry);
     found.entries = wreck.texts(entries);
     let events = reads::numbered(db, "SELECT seq, body FROM events WHERE session = ?1 ORDER BY seq", n)?;

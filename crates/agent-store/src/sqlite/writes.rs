@@ -3,6 +3,7 @@
 use agent_core::{BlobHash, Committed, InputId, Revision, SessionId};
 use rusqlite::{Connection, OptionalExtension};
 
+use super::entries;
 use super::fault::Fail;
 use super::stamps::Stamps;
 use crate::write::{self, Ended, Events, Head, NewSession, Records, Rows, State};
@@ -91,7 +92,7 @@ pub(super) fn commit(
     let Target { n, head, entries: count } = target(db, holder)?;
     let last_seq = rows.after(&holder.session, head)?;
     let revision = head.revision.0 + 1;
-    let count = entries(db, n, count, rows)?;
+    let count = entries::append(db, n, count, &rows.entries)?;
     events(db, n, &rows.events)?;
     checkpoint(db, n, revision, &rows.state)?;
     stamps.write(db, n)?;
@@ -268,15 +269,6 @@ fn target(db: &Connection, holder: &Holder) -> Result<Target, Fail> {
     };
     write::holds(&holder.session, holder.epoch, newest.unwrap_or_default())?;
     Ok(target)
-}
-
-/// Appends the entries, as the bytes that were given; how many there are then.
-fn entries(db: &Connection, n: i64, head: u64, rows: &Rows) -> Result<u64, Fail> {
-    let mut insert = db.prepare_cached("INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)")?;
-    for (seq, body) in (head..).zip(&rows.entries) {
-        insert.execute((n, seq, body.get().as_bytes()))?;
-    }
-    Ok(head + rows.entries.len() as u64)
 }
 
 pub(super) fn events(db: &Connection, n: i64, events: &Events) -> Result<(), Fail> {

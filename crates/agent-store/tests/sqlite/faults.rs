@@ -72,13 +72,14 @@ fn a_damaged_row_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = Writer::open(open(dir.path()), "s").unwrap();
         writer.step("one").unwrap();
-        writer.step("two").unwrap();
+        writer.step(&"two ".repeat(1_500)).unwrap();
         writer.journal().unwrap();
         drop(writer);
         let db = raw(dir.path());
         db.execute_batch("DROP TRIGGER entries_stay; DROP TRIGGER entries_remain; DROP TRIGGER events_stay")
             .unwrap();
         db.execute_batch("DROP TRIGGER entries_in_order").unwrap();
+        db.execute_batch("DROP TRIGGER entry_parts_stay; DROP TRIGGER entry_parts_remain").unwrap();
         db.execute_batch(tamper).unwrap();
         let error = first_error(dir.path());
         assert!(error.starts_with(expect), "{tamper}\n{error}");
@@ -96,9 +97,13 @@ fn a_damaged_row_is_named() {
     check("DELETE FROM entries WHERE seq = 2", "entry 2 of session s is damaged: it is missing");
     check("DELETE FROM entries WHERE seq = 3", "entry 3 of session s is damaged: it is missing");
     check(
-        "INSERT INTO entries VALUES (1, 4, x'7b7d')",
+        "INSERT INTO entries (session, seq, body) VALUES (1, 4, x'7b7d')",
         "entry 4 of session s is damaged: it should not be there",
     );
+    check("DELETE FROM entry_parts WHERE part = 1", "entry 2 of session s is damaged: it is missing");
+    check("DELETE FROM entry_parts WHERE part = 3", "entry 2 of session s is damaged: it is missing");
+    check("UPDATE entry_parts SET part = 9 WHERE part = 3", "entry 2 of session s is damaged: it is missing");
+    check("UPDATE entries SET parts = 2 WHERE seq = 2", "entry 2 of session s is damaged: it is missing");
     check(
         "UPDATE checkpoints SET body = x'' WHERE revision = 2",
         "the checkpoint of session s is damaged: it is not",

@@ -6,6 +6,7 @@ use agent_core::Revision;
 use agent_store::{SqliteStore, StoreError};
 use agent_testkit::store_suite::wait_for;
 
+use super::golden::FORMAT;
 use super::{Writer, id, open, raw};
 
 #[test]
@@ -109,8 +110,11 @@ fn a_newer_or_foreign_format_is_refused() {
         assert_eq!(error, expect);
     };
     check(
-        "INSERT INTO schema_migrations VALUES (7, 'later', 'x')",
-        "the store has format 7, this program knows up to 6; use the newer program",
+        &format!("INSERT INTO schema_migrations VALUES ({}, 'later', 'x')", FORMAT + 1),
+        &format!(
+            "the store has format {}, this program knows up to {FORMAT}; use the newer program",
+            FORMAT + 1
+        ),
     );
     check(
         "UPDATE schema_migrations SET sha256 = 'x'",
@@ -149,7 +153,7 @@ fn many_may_open_a_new_directory_at_once() {
 #[test]
 fn the_database_itself_refuses_to_change_history() {
     let dir = tempfile::tempdir().unwrap();
-    Writer::open(open(dir.path()), "s").unwrap().step("hello").unwrap();
+    Writer::open(open(dir.path()), "s").unwrap().step(&"hello ".repeat(1_000)).unwrap();
     let db = raw(dir.path());
     db.pragma_update(None, "foreign_keys", true).unwrap();
     let check = |sql: &str, expect: &str| {
@@ -158,12 +162,22 @@ fn the_database_itself_refuses_to_change_history() {
     };
     check("UPDATE entries SET body = x'31' WHERE seq = 0", "entries are never changed");
     check("DELETE FROM entries WHERE seq = 1", "entries are deleted with their session only");
-    check("INSERT INTO entries VALUES (1, 0, x'7b7d')", "an entry must stand at the end");
-    check("INSERT INTO entries VALUES (1, 3, x'7b7d')", "an entry must stand at the end");
+    check(
+        "INSERT INTO entries (session, seq, body) VALUES (1, 0, x'7b7d')",
+        "an entry must stand at the end",
+    );
+    check(
+        "INSERT INTO entries (session, seq, body) VALUES (1, 3, x'7b7d')",
+        "an entry must stand at the end",
+    );
+    check("UPDATE entry_parts SET body = x'31'", "entries are never changed");
+    check("DELETE FROM entry_parts", "entries are deleted with their session only");
+    check("INSERT INTO entry_parts VALUES (1, 7, 1, x'31')", "FOREIGN KEY constraint failed");
+    check("INSERT INTO entry_parts VALUES (1, 0, 1, x'31')", "UNIQUE constraint failed");
     check("UPDATE events SET body = x'31'", "events are never changed");
     check("INSERT INTO events VALUES (1, 9, x'7b7d')", "an event must have the next number");
     db.execute_batch("DELETE FROM sessions").unwrap();
-    for table in ["entries", "events", "usage", "checkpoints", "journal", "descriptions"] {
+    for table in ["entries", "entry_parts", "events", "usage", "checkpoints", "journal", "descriptions"] {
         let count = db.query_row(&format!("SELECT count(*) FROM {table}"), (), |row| row.get::<_, u64>(0));
         assert_eq!(count.unwrap(), 0, "{table}");
     }

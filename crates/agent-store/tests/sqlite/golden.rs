@@ -15,15 +15,22 @@ use super::{event, id, meta, open, picture, raw, response, user};
 #[test]
 fn stores_of_every_format_are_read_as_they_were_written() {
     let fresh = tempfile::tempdir().unwrap();
-    write(&open(fresh.path()));
-    let expect = picture(&open(fresh.path()), &id("golden"));
-    for format in FORMATS {
+    let store = open(fresh.path());
+    write(&store);
+    let short = picture(&store, &id("golden"));
+    write_long(&store);
+    let with_long = picture(&store, &id("golden"));
+    let long = picture(&store, &id("long"));
+    for format in 1..=FORMAT {
+        let has_long = format >= IN_PARTS;
+        let expect = if has_long { &with_long } else { &short };
         let dir = tempfile::tempdir().unwrap();
         raw(dir.path()).execute_batch(&read(&golden(format))).unwrap();
         let store = SqliteStore::open(dir.path());
         let store: Arc<dyn Store> =
             Arc::new(store.unwrap_or_else(|error| panic!("format {format}: {error}")));
-        assert_eq!(picture(&store, &id("golden")), expect, "format {format}");
+        assert_eq!(picture(&store, &id("golden")), *expect, "format {format}");
+        assert!(!has_long || picture(&store, &id("long")) == long, "format {format}");
         let lease = wait_for(store.lease(&id("golden"))).unwrap();
         let checkpoint = Checkpoint::default();
         let commit = commit(Revision(2), &[], &checkpoint);
@@ -37,7 +44,10 @@ fn stores_of_every_format_are_read_as_they_were_written() {
 #[expect(clippy::disallowed_methods, reason = "writes a fixture")]
 fn write_the_golden_store() {
     let dir = tempfile::tempdir().unwrap();
-    write(&open(dir.path()));
+    let store = open(dir.path());
+    write(&store);
+    write_long(&store);
+    drop(store);
     std::fs::write(golden(FORMAT), dump(&raw(dir.path()))).unwrap();
 }
 
@@ -69,6 +79,17 @@ fn write(store: &Arc<dyn Store>) {
         let records = [response(), JournalRecord::Finished { result, slots: None }];
         store.journal(&lease, &records, &[event(&session, 3)]).await.unwrap();
         store.put_blob(&session, b"a large output").await.unwrap();
+    });
+}
+
+/// A session with an entry that takes several rows.
+fn write_long(store: &Arc<dyn Store>) {
+    let entries = [user(&"long ".repeat(1_000)), user("short")];
+    wait_for(async {
+        let lease = store.lease(&id("long")).await.unwrap();
+        let checkpoint = Checkpoint::default();
+        let revision = store.create(&lease, &meta("long"), &checkpoint).await.unwrap();
+        store.commit(&lease, commit(revision, &entries, &checkpoint)).await.unwrap();
     });
 }
 
@@ -111,7 +132,6 @@ fn read(path: &Path) -> String {
 }
 
 /// The newest format.
-const FORMAT: u32 = 6;
-
-/// Those that were released.
-const FORMATS: [u32; 5] = [1, 2, 3, 4, FORMAT];
+pub(super) const FORMAT: u32 = 6;
+/// The first one that keeps long entries in parts.
+const IN_PARTS: u32 = 5;

@@ -232,5 +232,5 @@ fn action(call: &ToolCall) -> ActionCall {
     ActionCall { call: call.id.clone(), tool: call.name.clone(), input: call.input.as_str().to_owned() }
 }
 
-/// How much of an output an event shows.
-const PREVIEW_BYTES: usize = 2_000;
+/// How much of an output an event shows: the entry of the step has the whole of it.
+const PREVIEW_BYTES: usize = 1_000;
