@@ -339,11 +339,11 @@ mod tests {
     fn a_removed_lock_file_lets_nobody_in_beside() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let stale = folder.lock_file().unwrap();
+        let stale = folder.lock_file(LOCK).unwrap();
         unlinkat(&folder.dir, LOCK, AtFlags::empty()).unwrap();
-        assert!(!folder.is_still(&stale));
+        assert!(!folder.is_still(LOCK, &stale));
         assert!(folder.turn_within(Duration::ZERO).unwrap().folder.holds(LOCK).unwrap());
-        assert!(!folder.is_still(&stale), "another file has the name now");
+        assert!(!folder.is_still(LOCK, &stale), "another file has the name now");
     }
 
     #[test]

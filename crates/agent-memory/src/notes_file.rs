@@ -248,8 +248,9 @@ mod tests {
         assert_eq!(file.state().unwrap(), later);
         assert_eq!(file.usage().unwrap()["a/b"].input, 10);
 
-        let sidecar = file.path().with_extension("json");
-        File::create(&sidecar).unwrap();
+        let folder = Folder::open(&file.dir).unwrap();
+        let before = folder.text(SIDECAR, SIDECAR_BYTES).unwrap();
+        put(&folder.turn().unwrap(), SIDECAR, b"{", before.as_deref()).unwrap();
         assert!(matches!(file.state(), Err(MemoryError::Sidecar(_))));
         file.save(&later).unwrap();
         assert_eq!((file.state().unwrap(), file.usage().unwrap()), (later, BTreeMap::new()));

@@ -15,7 +15,7 @@ pub struct NotesView {
 
 /// What is done about the notes on a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "who shows it shows each")]
 pub enum NotesStatus {
     /// No step of the session was seen yet.
     #[default]

@@ -49,9 +49,9 @@ fn hundreds_of_steps_compact_from_notes_alone() {
         let events = disk.store.events(&id(), 0).await.unwrap();
         let tiers: Vec<&str> = events
             .iter()
-            .filter_map(|event| match &event.body {
-                EventBody::CompactionCompleted { tier, .. } => Some(tier.as_str()),
-                _ => None,
+            .filter_map(|event| {
+                let EventBody::CompactionCompleted { tier, .. } = &event.body else { return None };
+                Some(tier.as_str())
             })
             .collect();
         assert!(tiers.len() >= 2 && tiers.iter().all(|tier| *tier == "session_notes"), "{tiers:?}");
@@ -62,9 +62,9 @@ fn hundreds_of_steps_compact_from_notes_alone() {
         // The boundary's words are the notes of the run that covered what lies before it.
         let record = disk.store.load(&id()).await.unwrap().unwrap();
         let (history, _) = History::load(&record.entries).unwrap();
-        let words = history.entries().iter().filter_map(|entry| match entry {
-            Entry::Boundary(Rewrite::Summary { text, .. }) => Some(text.as_str()),
-            _ => None,
+        let words = history.entries().iter().filter_map(|entry| {
+            let Entry::Boundary(Rewrite::Summary { text, .. }) = entry else { return None };
+            Some(text.as_str())
         });
         let words: Vec<&str> = words.collect();
         assert_eq!(words.len(), tiers.len());

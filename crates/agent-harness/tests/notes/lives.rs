@@ -15,6 +15,11 @@ fn once(tokens: u64) -> ScriptedModel {
     ScriptedModel::new(vec![step(tokens, 0)])
 }
 
+#[expect(clippy::disallowed_methods, reason = "as an editor would")]
+fn spoil(path: &std::path::Path) {
+    std::fs::write(path, "{").unwrap();
+}
+
 #[test]
 fn a_process_that_dies_between_the_notes_and_what_is_said_of_them_claims_less() {
     let disk = Disk::new();
@@ -108,7 +113,7 @@ fn notes_that_are_written_while_their_session_goes_go_too() {
 fn notes_that_say_nothing_are_none() {
     block(async {
         let disk = Disk::new();
-        let process = disk.process(eager(), once(1), ScriptedModel::new(vec![write("x")]));
+        let process = disk.process(eager(), once(100), ScriptedModel::new(vec![write("x")]));
         let (source, file) = (&process.writer, process.writer.file(&id()));
         let state = agent_memory::NotesState { covers_to: Some(EntryId::at(2)), ..Default::default() };
         assert_eq!(source.notes(&id()).await.unwrap(), None);
@@ -121,7 +126,7 @@ fn notes_that_say_nothing_are_none() {
         }
         file.write("# Task\nMend it.\n").unwrap();
         assert_eq!(source.notes(&id()).await.unwrap().unwrap().covers_to, Some(EntryId::at(2)));
-        std::fs::write(file.path().with_extension("json"), "{").unwrap();
+        spoil(&file.path().with_extension("json"));
         let error = source.notes(&id()).await.unwrap_err().to_string();
         assert!(error.starts_with("the notes of the session cannot be read"), "{error}");
         // The next run begins anew.

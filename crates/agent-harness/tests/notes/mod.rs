@@ -146,7 +146,7 @@ fn line(view: &NotesView) -> String {
         NotesStatus::Waiting(NotesWait::Trigger { calls }) => format!("lacks {calls} calls"),
         NotesStatus::Elsewhere => "elsewhere".to_owned(),
         NotesStatus::Writing { run, .. } => format!("writes to {}", run.to.position()),
-        _ => "unseen".to_owned(),
+        NotesStatus::Unseen => "unseen".to_owned(),
     };
     let last = view.last.as_ref().map(|last| {
         let because = match last.run.because {
