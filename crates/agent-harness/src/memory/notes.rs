@@ -104,7 +104,11 @@ impl NotesWriter {
             }
         }
         let ended = at_work.finished(outcome.is_covered());
-        let Some((state, next)) = ended else { return Err(unread("its end was told already")) };
+        let Some((mut state, next)) = ended else { return Err(unread("its end was told already")) };
+        if step.cx.cancel.is_cancelled() && !outcome.is_covered() {
+            // It was stopped and did not fail, so the next process begins it again as soon as it looks.
+            state = step.state().await?;
+        }
         let model = model_name(step.cx.agent.config().model.profile());
         let spent = usage.clone();
         let saved = if step.is_session_gone().await {

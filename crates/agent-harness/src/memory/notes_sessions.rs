@@ -61,18 +61,18 @@ impl Sessions {
             }
             (decision, one.view.clone())
         });
-        if let NotesDecision::Wait(wait) = decision {
-            view.update(move |view| view.status = NotesStatus::Waiting(wait));
-        }
+        show(&view, decision);
         decision
     }
 
     /// The same where the notes are claimed: where it is to run, it has begun.
     pub(super) fn begin(&self, session: &SessionId, disk: NotesState, facts: NotesFacts) -> NotesDecision {
-        self.with(session, |one| {
+        let (decision, view) = self.with(session, |one| {
             one.refresh(self.policy, disk);
-            one.keeper.committed(facts)
-        })
+            (one.keeper.committed(facts), one.view.clone())
+        });
+        show(&view, decision);
+        decision
     }
 
     /// What is told of a run that has begun.
@@ -91,9 +91,7 @@ impl Sessions {
             let decision = one.keeper.finished(succeeded);
             (*one.keeper.state(), decision, one.view.clone())
         });
-        if let NotesDecision::Wait(wait) = decision {
-            view.update(move |view| view.status = NotesStatus::Waiting(wait));
-        }
+        show(&view, decision);
         (state, decision)
     }
 
@@ -154,6 +152,13 @@ impl Drop for AtWork<'_> {
         if let Some(session) = self.session.take() {
             self.sessions.finished(session, false);
         }
+    }
+}
+
+/// Shows what is lacking; of a run at work more is shown where it is made.
+fn show(view: &Observed<NotesView>, decision: NotesDecision) {
+    if let NotesDecision::Wait(wait) = decision {
+        view.update(move |view| view.status = NotesStatus::Waiting(wait));
     }
 }
 

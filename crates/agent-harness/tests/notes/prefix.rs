@@ -61,12 +61,18 @@ fn at_least_95_percent_of_the_parents_prefix_is_read() {
         assert!(share >= 0.95, "{share}: {} of {parent} tokens", usages[3].cache_read);
         assert!(last.cache_share().unwrap() >= 0.9, "{:?}: {:?}", last.cache_share(), last.usage);
 
-        session.send("Good night.").await.unwrap().finish().await.unwrap();
+        let night = session.send("Good night.").await.unwrap().finish().await.unwrap();
         let requests = sim.requests();
         let (forked, next) = (without_marks(&requests[3].body), without_marks(&requests[5].body));
         let point = next.find("Good night.").unwrap();
         assert_eq!(forked[..point], next[..point], "byte for byte up to what is said behind it");
         assert!(forked[point..].starts_with(super::ASKS), "{}", &forked[point..]);
+        let after = night.usage.cache_read as f64 / parent as f64;
+        assert!(after >= 0.95, "the session still reads its own prefix: {after}");
+        println!(
+            "of the parent's prefix {share:.4}, of all input {:?}, afterwards {after:.4}",
+            last.cache_share()
+        );
         assert!(usages.len() >= 5 && sim.refusals().is_empty(), "{:?}", sim.refusals());
     });
 }
