@@ -47,6 +47,9 @@ pub struct AfterStepCx {
     pub tokens: u64,
     /// Tool calls of the step; none is where a conversation breaks by itself.
     pub calls: u32,
+    /// Whether the conversation broke by itself since this work was last told: with this step, or with one before it that waited
+    /// and was passed over.
+    pub had_break: bool,
     /// Tool calls of the session so far, those of this step included; what steps made that this work never saw is in it.
     pub session_calls: u64,
     /// Whether the turn ended with the step.
@@ -83,7 +86,8 @@ impl Newest {
     pub(crate) fn begin(self: &Arc<Self>, key: Key, cx: AfterStepCx) -> Option<(AtWork, AfterStepCx)> {
         let mut sessions = self.sessions();
         if let Some(waiting) = sessions.get_mut(&key) {
-            *waiting = Some(cx);
+            let passed = waiting.take().is_some_and(|older| older.had_break);
+            *waiting = Some(AfterStepCx { had_break: cx.had_break || passed, ..cx });
             return None;
         }
         sessions.insert(key.clone(), None);

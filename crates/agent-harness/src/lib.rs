@@ -52,6 +52,7 @@ mod hooks;
 mod kin;
 mod listed;
 mod live;
+mod memory;
 mod observed;
 mod outbox;
 mod process;
@@ -83,6 +84,7 @@ pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
+pub use memory::{NotesOutcome, NotesReport, NotesStatus, NotesView, NotesWriter};
 pub use observed::{Observed, Watch};
 pub use process::{ModelSpending, Process, ProcessConfig, RootIsSet, Secret, Spending};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};

@@ -142,10 +142,10 @@ impl Folder {
     pub(crate) fn turn_within(&self, patience: Duration) -> Result<Turn<'_>, MemoryError> {
         let mut left = patience;
         loop {
-            let lock = self.lock_file()?;
+            let lock = self.lock_file(LOCK)?;
             match lock.try_lock() {
                 // A lock on a file that somebody removed keeps nobody out.
-                Ok(()) if self.is_still(&lock) => {
+                Ok(()) if self.is_still(LOCK, &lock) => {
                     let turn = Turn { folder: self, lock };
                     turn.sweep()?;
                     return Ok(turn);
@@ -159,17 +159,28 @@ impl Folder {
         }
     }
 
-    fn lock_file(&self) -> Result<File, MemoryError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match openat(&self.dir, LOCK, flags, PRIVATE) {
-            Ok(file) => Ok(File::from(file)),
-            Err(Errno::LOOP | Errno::MLINK) => Err(not_a_file(LOCK, "symbolic link")),
-            Err(cause) => Err(MemoryError::io(LOCK, "locked", cause)),
+    /// A file that is locked for as long as it is held; `None` while somebody else of any process holds it. The system lets it
+    /// go when the process dies.
+    pub(crate) fn held(&self, name: &str) -> Result<Option<File>, MemoryError> {
+        let lock = self.lock_file(name)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(self.is_still(name, &lock).then_some(lock)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(cause)) => Err(MemoryError::io(name, "locked", cause)),
         }
     }
 
-    fn is_still(&self, lock: &File) -> bool {
-        let named = statat(&self.dir, LOCK, AtFlags::SYMLINK_NOFOLLOW);
+    fn lock_file(&self, name: &str) -> Result<File, MemoryError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match openat(&self.dir, name, flags, PRIVATE) {
+            Ok(file) => Ok(File::from(file)),
+            Err(Errno::LOOP | Errno::MLINK) => Err(not_a_file(name, "symbolic link")),
+            Err(cause) => Err(MemoryError::io(name, "locked", cause)),
+        }
+    }
+
+    fn is_still(&self, name: &str, lock: &File) -> bool {
+        let named = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         let held = rustix::fs::fstat(lock);
         matches!((named, held), (Ok(named), Ok(held)) if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
     }
@@ -328,11 +339,11 @@ mod tests {
     fn a_removed_lock_file_lets_nobody_in_beside() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let stale = folder.lock_file().unwrap();
+        let stale = folder.lock_file(LOCK).unwrap();
         unlinkat(&folder.dir, LOCK, AtFlags::empty()).unwrap();
-        assert!(!folder.is_still(&stale));
+        assert!(!folder.is_still(LOCK, &stale));
         assert!(folder.turn_within(Duration::ZERO).unwrap().folder.holds(LOCK).unwrap());
-        assert!(!folder.is_still(&stale), "another file has the name now");
+        assert!(!folder.is_still(LOCK, &stale), "another file has the name now");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use name::{MemoryName, NAME_CHARS, NameError};
 pub use notes::{
     NotesDecision, NotesFacts, NotesKeeper, NotesPolicy, NotesRun, NotesState, NotesTrigger, NotesWait,
 };
-pub use notes_file::{NOTES_BYTES, NotesFile};
+pub use notes_file::{NOTES_BYTES, NotesClaim, NotesFile};
 pub use place::{MemoryPlace, PlaceError, TrustedSource, project_root, project_slug, session_dir};
 pub use relevant::Ranking;
 pub use words::{

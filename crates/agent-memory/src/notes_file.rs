@@ -1,8 +1,11 @@
 //! The notes of a session on disk, and what is kept beside them.
 
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use agent_core::SessionId;
+use agent_core::{SessionId, Usage};
+use serde::{Deserialize, Serialize};
 
 use crate::folder::{Expect, Folder, Turn};
 use crate::front::tidy;
@@ -16,6 +19,23 @@ use crate::{MemoryError, NotesState};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotesFile {
     dir: PathBuf,
+}
+
+/// The right to have the notes of a session brought up to date, held by one of all processes; dropping it lets it go, and so
+/// does the death of the process.
+#[derive(Debug)]
+pub struct NotesClaim {
+    _lock: File,
+}
+
+/// What is kept beside the notes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Sidecar {
+    #[serde(flatten)]
+    state: NotesState,
+    /// Tokens of the runs that wrote, by model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    usage: BTreeMap<String, Usage>,
 }
 
 /// Most bytes of the notes: they stand in for the conversation when it is compacted.
@@ -73,14 +93,15 @@ impl NotesFile {
     /// # Errors
     /// When it cannot be read.
     pub fn state(&self) -> Result<NotesState, MemoryError> {
-        let text = match self.folder()? {
-            Some(folder) => folder.text(SIDECAR, SIDECAR_BYTES)?,
-            None => None,
-        };
-        text.map_or_else(
-            || Ok(NotesState::default()),
-            |text| serde_json::from_str(&text).map_err(MemoryError::Sidecar),
-        )
+        Ok(self.sidecar()?.state)
+    }
+
+    /// Tokens of the runs that wrote the notes, by model as `PROVIDER/MODEL`; they are in no sum of the session.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn usage(&self) -> Result<BTreeMap<String, Usage>, MemoryError> {
+        Ok(self.sidecar()?.usage)
     }
 
     /// Keeps what is known of the last run. Call it after the notes are written: a program that dies between the two leaves
@@ -89,11 +110,28 @@ impl NotesFile {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, state: &NotesState) -> Result<(), MemoryError> {
-        let text = serde_json::to_string(state).map_err(MemoryError::Sidecar)?;
-        let folder = Folder::open(&self.dir)?;
-        let turn = folder.turn()?;
-        let before = folder.text(SIDECAR, SIDECAR_BYTES)?;
-        put(&turn, SIDECAR, text.as_bytes(), before.as_deref())
+        self.keep(|sidecar| sidecar.state = *state)
+    }
+
+    /// [`NotesFile::save`], and in the same write what the run spent on which model.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn save_run(&self, state: &NotesState, model: &str, spent: &Usage) -> Result<(), MemoryError> {
+        self.keep(|sidecar| {
+            sidecar.state = *state;
+            *sidecar.usage.entry(model.to_owned()).or_default() += spent;
+        })
+    }
+
+    /// Claims the notes for a run that brings them up to date; `None` while another process has them. Writing does not wait
+    /// for it: it keeps two runs from undoing what the other one says is covered.
+    ///
+    /// # Errors
+    /// When the lock beside them cannot be had.
+    pub fn claim(&self) -> Result<Option<NotesClaim>, MemoryError> {
+        let lock = Folder::open(&self.dir)?.held(CLAIM)?;
+        Ok(lock.map(|_lock| NotesClaim { _lock }))
     }
 
     /// Removes the directory of the session, with the notes: they go with it. A session without notes is no error.
@@ -114,6 +152,29 @@ impl NotesFile {
         }
     }
 
+    fn sidecar(&self) -> Result<Sidecar, MemoryError> {
+        let text = match self.folder()? {
+            Some(folder) => folder.text(SIDECAR, SIDECAR_BYTES)?,
+            None => None,
+        };
+        text.map_or_else(
+            || Ok(Sidecar::default()),
+            |text| serde_json::from_str(&text).map_err(MemoryError::Sidecar),
+        )
+    }
+
+    /// Changes what is beside the notes. What cannot be read there is lost already, and begins anew.
+    fn keep(&self, change: impl FnOnce(&mut Sidecar)) -> Result<(), MemoryError> {
+        let folder = Folder::open(&self.dir)?;
+        let turn = folder.turn()?;
+        let before = folder.text(SIDECAR, SIDECAR_BYTES)?;
+        let mut sidecar =
+            before.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        change(&mut sidecar);
+        let text = serde_json::to_string(&sidecar).map_err(MemoryError::Sidecar)?;
+        put(&turn, SIDECAR, text.as_bytes(), before.as_deref())
+    }
+
     fn folder(&self) -> Result<Option<Folder>, MemoryError> {
         match Folder::existing(&self.dir) {
             Ok(folder) => Ok(Some(folder)),
@@ -123,12 +184,19 @@ impl NotesFile {
     }
 }
 
-fn put(turn: &Turn<'_>, name: &str, bytes: &[u8], before: Option<&str>) -> Result<(), MemoryError> {
+pub(crate) fn put(
+    turn: &Turn<'_>,
+    name: &str,
+    bytes: &[u8],
+    before: Option<&str>,
+) -> Result<(), MemoryError> {
     turn.write(name, bytes, before.map_or(Expect::Absent, |before| Expect::Bytes(before.as_bytes())))
 }
 
 const NOTES: &str = "session-memory.md";
 const SIDECAR: &str = "session-memory.json";
+/// Locked while the notes are claimed.
+const CLAIM: &str = ".session-memory.claim";
 const SIDECAR_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -159,5 +227,36 @@ mod tests {
         one.remove().unwrap();
         assert_eq!((one.read().unwrap(), one.state().unwrap()), (None, NotesState::default()));
         assert_eq!(other.read().unwrap().as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn one_has_the_claim_and_what_runs_spent_is_kept_with_the_state() {
+        let data = tempfile::tempdir().unwrap();
+        let file = NotesFile::new(data.path(), &SessionId::new("one").unwrap());
+        let claim = file.claim().unwrap().unwrap();
+        assert!(file.claim().unwrap().is_none());
+        file.write("x").unwrap();
+        drop(claim);
+        let claim = file.claim().unwrap().unwrap();
+
+        let state = NotesState { covers_to: Some(EntryId::at(9)), tokens: 1, calls: 2, runs: 3 };
+        let spent = Usage { input: 5, ..Usage::default() };
+        file.save_run(&state, "a/b", &spent).unwrap();
+        file.save_run(&state, "a/b", &spent).unwrap();
+        let later = NotesState { runs: 4, ..state };
+        file.save(&later).unwrap();
+        assert_eq!(file.state().unwrap(), later);
+        assert_eq!(file.usage().unwrap()["a/b"].input, 10);
+
+        let folder = Folder::open(&file.dir).unwrap();
+        let before = folder.text(SIDECAR, SIDECAR_BYTES).unwrap();
+        put(&folder.turn().unwrap(), SIDECAR, b"{", before.as_deref()).unwrap();
+        assert!(matches!(file.state(), Err(MemoryError::Sidecar(_))));
+        file.save(&later).unwrap();
+        assert_eq!((file.state().unwrap(), file.usage().unwrap()), (later, BTreeMap::new()));
+
+        file.remove().unwrap();
+        assert!(file.claim().unwrap().is_some(), "a lock on what was removed keeps nobody out");
+        drop(claim);
     }
 }

@@ -1,5 +1,6 @@
 //! Puts the parts of an agent together.
 
+mod notes;
 mod prepare;
 mod prompt;
 mod subagents;
@@ -76,6 +77,11 @@ pub enum BuildError {
     /// The tools and the tool `agent` are no set.
     #[error(transparent)]
     Tools(#[from] ToolSetError),
+    /// Session notes are to be kept, and there is no tool to write them with.
+    #[error(
+        "session notes are written with a tool that the agent does not have; give it the tool `memory`, with notes in the same data directory"
+    )]
+    NoMemoryTool,
 }
 
 /// The system prompt so far.
@@ -101,6 +107,7 @@ struct Parts {
     after_turn: Vec<Arc<dyn AfterTurn>>,
     after_step: Vec<Arc<dyn AfterStep>>,
     notes: Option<Arc<dyn NotesSource>>,
+    writes_notes: bool,
     process: Process,
     while_waiting: Option<Heard>,
     request_lifetime: Option<Duration>,
@@ -211,6 +218,7 @@ impl AgentBuilder<WithModel> {
         parts.children.as_ref().map_or(Ok(()), Children::check)?;
         let tools = parts.tools(&*model)?;
         let tools = parts.task.with_output(tools)?;
+        parts.check_notes(&tools)?;
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {
             prompt,

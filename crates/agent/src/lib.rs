@@ -79,11 +79,13 @@ pub use agent_harness::{
     CompactedTier, Compaction, Connection, ContextCx, ContextSource, Drained, Environment,
     ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd,
     ForkedRun, Handed, Harness, HarnessConfig, HarnessError, InboxView, Jitter, MessageKind, ModelSpending,
-    ModelView, Next, NobodyToAsk, NotesSource, Observed, PermissionView, PostCompact, PostCompactCx,
-    PrepareCall, Process, ProcessConfig, PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy,
-    RootIsSet, RoundSummaries, RuleSink, RuleSinkError, Run, Secret, Session, SessionView, SourceError,
-    Spending, StepReport, SystemClock, TurnEnd, Watch, Workspace, delete_family, fork_stored,
+    ModelView, Next, NobodyToAsk, NotesOutcome, NotesReport, NotesSource, NotesStatus, NotesView,
+    NotesWriter, Observed, PermissionView, PostCompact, PostCompactCx, PrepareCall, Process, ProcessConfig,
+    PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy, RootIsSet, RoundSummaries, RuleSink,
+    RuleSinkError, Run, Secret, Session, SessionView, SourceError, Spending, StepReport, SystemClock,
+    TurnEnd, Watch, Workspace, delete_family, fork_stored,
 };
+pub use agent_memory::NotesPolicy;
 pub use agent_store::{
     Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,
 };

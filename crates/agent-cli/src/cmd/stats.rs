@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agent::{EventBody, SessionId, Store, Usage};
 use agent_core::{Event, Prices, SessionSummary, Spent};
+use agent_memory::NotesFile;
 use agent_providers::Catalog;
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ struct Sums {
     reasons: BTreeMap<String, u64>,
     /// How many turns each stop condition ended.
     stopped_by: BTreeMap<String, u64>,
-    /// Work behind turns, such as round summaries: a part of no turn, and not of `usage` and `cost_usd`.
+    /// Work behind turns, such as round summaries and session notes: a part of no turn, and not of `usage` and `cost_usd`.
     background: Background,
 }
 
@@ -72,7 +73,8 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
         for line in store.sessions().await? {
             match line {
                 Ok(line) if wanted.as_ref().is_none_or(|id| line.id == *id) => {
-                    sessions.push(of_session(&store, &catalog, line).await?);
+                    let notes = NotesFile::new(&data, &line.id);
+                    sessions.push(of_session(&store, &catalog, line, &notes).await?);
                 }
                 Ok(_) => {}
                 Err(error) => writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?,
@@ -100,6 +102,7 @@ async fn of_session(
     store: &impl Store,
     catalog: &Catalog,
     line: SessionSummary,
+    notes: &NotesFile,
 ) -> Result<SessionSums, CliError> {
     let mut parts = Parts::default();
     let mut model = line.model.clone();
@@ -120,6 +123,7 @@ async fn of_session(
         let model = round.model.unwrap_or_else(|| line.model.clone());
         parts.of(&model).background.usage += &round.usage;
     }
+    parts.take_notes(notes)?;
     for (model, part) in &mut parts.0 {
         part.price(prices(catalog, model));
         part.hit_rate = part.usage.hit_rate();
@@ -178,6 +182,19 @@ impl Parts {
             }
         } else if let EventBody::TurnFailed { reason, .. } = event.body {
             self.end(model, reason.to_string());
+        }
+    }
+
+    /// Counts the runs that wrote the notes of the session. What cannot be read is told, and the rest stands.
+    fn take_notes(&mut self, notes: &NotesFile) -> std::io::Result<()> {
+        match notes.usage() {
+            Ok(spent) => {
+                for (model, usage) in spent {
+                    self.of(&model).background.usage += &usage;
+                }
+                Ok(())
+            }
+            Err(error) => writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string())),
         }
     }
 

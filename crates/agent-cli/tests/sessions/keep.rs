@@ -59,9 +59,15 @@ async fn out_deleted_and_in_again() {
     let over = home.agent(&["sessions", "export", "s", "--out", path]).await;
     assert_eq!(over.code, Some(1), "nothing is overwritten");
     let before = home.agent(&["sessions", "show", "s"]).await.stdout;
+    let notes =
+        |session: &str| agent_memory::NotesFile::new(&home.data(), &agent::SessionId::new(session).unwrap());
+    notes("s").write("# Task\n").unwrap();
+    notes("other").write("# Task\n").unwrap();
     let deleted = home.agent(&["sessions", "delete", "s"]).await;
     assert_eq!((deleted.code, deleted.stdout.as_str()), (Some(0), "deleted s\n"));
     assert_eq!(home.agent(&["sessions", "show", "s"]).await.code, Some(2));
+    let left = ["s", "other"].map(|session| notes(session).path().parent().unwrap().exists());
+    assert_eq!(left, [false, true], "the notes go with their session");
     let back = home.agent(&["sessions", "import", path]).await;
     assert_eq!((back.code, back.stdout.as_str()), (Some(0), "s\n"), "{}", back.stderr);
     assert_eq!(home.agent(&["sessions", "show", "s"]).await.stdout, before);

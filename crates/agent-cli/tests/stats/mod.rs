@@ -75,6 +75,9 @@ async fn each_step_counts_for_the_model_that_was_asked() {
         agent::Store::put_round(&store, &agent::SessionId::new("s").unwrap(), &round).await.unwrap();
     }
     drop(store);
+    let notes = agent_memory::NotesFile::new(&home.data(), &agent::SessionId::new("s").unwrap());
+    let spent = Usage { input: 70, output: 4, cache_read: 700, ..Usage::default() };
+    notes.save_run(&agent_memory::NotesState::default(), "anthropic/claude-opus-5-5", &spent).unwrap();
 
     let stats = json_lines(&home.agent(&["stats", "--json"]).await.stdout);
     let check = |model: &str, turns: u64, steps: u64, reasons: &str, background: u64| {
@@ -83,7 +86,7 @@ async fn each_step_counts_for_the_model_that_was_asked() {
         assert_eq!(sums["reasons"].to_string(), reasons, "{model}");
         assert_eq!(sums["background"]["usage"]["output"], background, "{model}");
     };
-    check("anthropic/claude-opus-5-5", 1, 2, r#"{"done":1}"#, 2);
+    check("anthropic/claude-opus-5-5", 1, 2, r#"{"done":1}"#, 2 + 4);
     check("anthropic/unheard-of", 1, 3, r#"{"max_steps":1}"#, 0);
     check("anthropic/claude-haiku-4-5", 0, 0, "{}", 1);
     let total = &stats[0]["total"];
@@ -93,10 +96,10 @@ async fn each_step_counts_for_the_model_that_was_asked() {
         models.map(|sums| sums[key]["output"].as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!(total["usage"]["output"], outputs("usage"), "nothing is counted twice or left out");
-    assert_eq!(total["background"]["usage"]["input"], 1_000);
+    assert_eq!(total["background"]["usage"]["input"], 1_070);
     let shown = home.agent(&["stats", "s"]).await.stdout;
     assert!(shown.contains("done 1, max_steps 1 (stopped by step_count(3) 1)"), "{shown}");
-    assert!(shown.contains("  background tokens: input 1000 "), "{shown}");
+    assert!(shown.contains("  background tokens: input 1070 "), "{shown}");
     assert!(shown.contains("s, of that anthropic/unheard-of\n  turns 1, steps 3;"), "{shown}");
 }
 

@@ -85,6 +85,7 @@ impl Drive {
                 next: EntryId::at(self.live.history.len()),
                 tokens: self.context().used,
                 calls: count(calls),
+                had_break: calls == 0,
                 session_calls: self.live.calls,
                 ends_turn: matches!(self.turn.poll(), Want::End(_)),
                 agent: Harness::of(self.config.clone()),

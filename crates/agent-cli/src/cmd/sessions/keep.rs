@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agent::{Clock, EntryId, LeftOut, SessionId, SqliteStore, Store, SystemClock};
+use agent_memory::NotesFile;
 
 use super::found;
 use crate::args::{DeleteArgs, ExportArgs, ForkArgs, ImportArgs};
@@ -62,10 +63,13 @@ pub(crate) async fn import(args: ImportArgs) -> Result<ExitCode, CliError> {
 }
 
 pub(crate) async fn delete(args: DeleteArgs) -> Result<ExitCode, CliError> {
+    let data = env::data_dir(args.data.data_dir.clone())?;
     for id in args.ids {
         let id = SessionId::new(id)?;
         let store = found(args.data.data_dir.clone(), &id).await?;
         for deleted in agent::delete_family(&store, &id).await? {
+            // What is kept beside a session goes with it.
+            NotesFile::new(&data, &deleted).remove()?;
             writeln!(stdout(), "deleted {deleted}")?;
         }
     }
