@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Cancel, Checkpoint, CompactionState, EntryId, Event, EventBody, LanguageModel, ModelError, SessionId,
-    SessionRecord, Slots, TerminalReason, Text, Usage, UserMessage,
+    Cancel, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, LanguageModel, ModelError,
+    SessionId, SessionRecord, Slots, StepRecord, TerminalReason, Text, Usage, UserMessage,
 };
 use agent_prepare::{Pipeline, Stage, StageCx, Verdict};
 use agent_store::{Fork, Store, StoreError};
@@ -18,6 +18,7 @@ use crate::explain::Shadow;
 use crate::hooks::{CallChanges, CallCx, PrepareCall};
 use crate::live::Live;
 use crate::outbox::{Outbox, Told};
+use crate::run::TurnEnd;
 use crate::{Background, HarnessError, NobodyToAsk, Session, SourceError};
 
 /// What is asked beside a session.
@@ -54,6 +55,8 @@ pub struct ForkedEnd {
     pub text: String,
     /// How many steps it took.
     pub steps: u32,
+    /// What it did: the steps that were completed, with their calls and results.
+    pub made: Vec<StepRecord>,
     /// Its tokens, which are in no session's sum.
     pub usage: Usage,
     /// The failure of the model call that ended it.
@@ -184,9 +187,16 @@ async fn drive(
 ) -> Result<ForkedEnd, HarnessError> {
     let loaded = Live::open(&config, id).await?;
     let out = Outbox::new(id.clone(), loaded.live.last_seq(), Told::unwatched());
+    let behind = loaded.live.history.len();
     let mut drive = Drive::begin(config, loaded, Incoming::Message(run.message), out, run.cancel)?;
     let end = drive.run().await?;
-    Ok(ForkedEnd { reason: end.reason, text: end.text, steps: end.steps, usage: end.usage, error: end.error })
+    let entries = drive.history().entries().get(behind..).unwrap_or_default();
+    let made = entries.iter().filter_map(|entry| match entry {
+        Entry::Step(step) => Some(step.clone()),
+        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
+    });
+    let (made, TurnEnd { reason, text, steps, usage, error, .. }) = (made.collect(), end);
+    Ok(ForkedEnd { reason, text, steps, made, usage, error })
 }
 
 /// The agent of a forked run: the same requests, and nobody who is asked, told or written to.

@@ -51,6 +51,7 @@ mod hooks;
 mod kin;
 mod listed;
 mod live;
+mod memory;
 mod observed;
 mod outbox;
 mod process;
@@ -80,6 +81,10 @@ pub use fork::{ForkedEnd, ForkedRun, fork_stored};
 pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
+};
+pub use memory::{
+    ChoiceReason, Extracted, ExtractionOutcome, ExtractionSkip, ExtractionStatus, MemoryExtractor,
+    MemoryIndex, ModelChoice, RunningExtraction, SkippedTurn,
 };
 pub use observed::{Observed, Watch};
 pub use process::{Process, ProcessConfig, RootIsSet, Secret, Spending, Spent};

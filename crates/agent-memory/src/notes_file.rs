@@ -123,7 +123,13 @@ impl NotesFile {
     }
 }
 
-fn put(turn: &Turn<'_>, name: &str, bytes: &[u8], before: Option<&str>) -> Result<(), MemoryError> {
+/// Writes a file in the place of what it was.
+pub(crate) fn put(
+    turn: &Turn<'_>,
+    name: &str,
+    bytes: &[u8],
+    before: Option<&str>,
+) -> Result<(), MemoryError> {
     turn.write(name, bytes, before.map_or(Expect::Absent, |before| Expect::Bytes(before.as_bytes())))
 }
 

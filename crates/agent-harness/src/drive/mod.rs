@@ -175,6 +175,10 @@ impl Drive {
         }
     }
 
+    pub(crate) fn history(&self) -> &agent_core::History {
+        &self.live.history
+    }
+
     pub(crate) fn session(&self) -> SessionId {
         self.live.meta.id.clone()
     }
