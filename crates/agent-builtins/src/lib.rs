@@ -29,6 +29,7 @@
 pub mod sandbox;
 
 mod agent;
+mod agent_file;
 mod ask_question;
 mod bash;
 mod bash_kill;
@@ -65,6 +66,7 @@ use serde::de::DeserializeOwned;
 
 pub use agent::{AgentKind, agent};
 pub use agent_core::{AGENT_ACTION, AgentTask};
+pub use agent_file::{AgentFile, AgentFileError};
 pub use ask_question::ask_question;
 pub use bash::bash;
 pub use bash_kill::bash_kill;

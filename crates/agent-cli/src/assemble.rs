@@ -13,13 +13,14 @@ use agent::{
 use agent::prompt::{Fragment, Layer, Session, Value};
 use agent_core::{COMPLETE_TOOL, LanguageModel};
 
+use crate::agents::{Agents, Made};
 use crate::args::{AgentArgs, AskMode, ReachArgs};
 use crate::ask::TerminalAsker;
 use crate::clock::LocalClock;
 use crate::cmd::tools;
 use crate::error::CliError;
 use crate::settings::{self, Settings};
-use crate::{env, limits, models, skills, tell};
+use crate::{agents, env, limits, models, skills, tell};
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
@@ -36,6 +37,9 @@ pub(crate) struct Base<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) reach: &'a ReachArgs,
     pub(crate) skills: Skills,
+    pub(crate) agents: Agents,
+    /// How the models of sub-agents are reached; `None` where all have the agent's own.
+    pub(crate) models: Option<HttpConfig>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) permissions: Permissions,
     pub(crate) max_steps: u32,
@@ -65,10 +69,12 @@ pub(crate) fn keyless(args: &AgentArgs, store: Arc<dyn Store>) -> Result<Agent, 
 fn assembled(
     args: &AgentArgs,
     settings: Settings,
-    model: HttpModel,
+    models: HttpConfig,
     store: Arc<dyn Store>,
 ) -> Result<Agent, CliError> {
-    let Settings { workspace, permissions, hooks, keeper, .. } = settings;
+    let Settings { workspace, permissions, hooks, keeper, is_trusted, .. } = settings;
+    let model = HttpModel::new(models.clone())?;
+    let agents = agents::find(&args.cwd, is_trusted, args.subagents, args.bare)?;
     let skills = skills::find(&args.cwd, &args.skills, args.bare)?;
     tell::skipped(&skills)?;
     tell::web_search(args.web_search, &model.profile().provider)?;
@@ -80,6 +86,8 @@ fn assembled(
         workspace: &args.cwd,
         reach: &args.reach,
         skills,
+        agents,
+        models: Some(models),
         store,
         permissions,
         max_steps: args.max_steps,
@@ -133,12 +141,20 @@ pub(crate) fn builder(base: Base<'_>) -> Result<AgentBuilder<WithModel>, CliErro
     } else {
         tools
     };
-    let builder = Agent::builder().model(base.model).store(base.store).tools(tools);
+    let listing = base.skills.listing();
+    let skills = listing.iter().map(|list| ("skills", list.clone()));
+    let beside: Vec<_> = std::iter::once(("workspace", place.clone())).chain(skills).collect();
+    let made = Made { tools: tools.clone(), models: base.models.as_ref(), beside: &beside };
+    let builder = Agent::builder().model(base.model).store(base.store);
+    let builder = match base.agents.children(made)? {
+        Some((tools, children)) => builder.tools(tools).subagents(children),
+        None => builder.tools(tools),
+    };
     let stop = step_count(base.max_steps).or(tool_called(COMPLETE_TOOL));
     let place = Fragment::<Session>::new(Layer::Session, "workspace", Value::session(place))?;
     let builder = builder.system(SYSTEM).fragment(place).permissions(base.permissions).stop(stop);
     // A session keeps the list as it began with it, like the rest of its prompt.
-    Ok(match base.skills.listing() {
+    Ok(match listing {
         Some(list) => {
             builder.fragment(Fragment::<Session>::new(Layer::Session, "skills", Value::session(list))?)
         }
@@ -167,7 +183,8 @@ pub(crate) async fn check_workspace(args: &AgentArgs, id: &SessionId) -> Result<
     Err(CliError::OtherWorkspace { session: id.clone(), began: began.to_owned() })
 }
 
-fn model(args: &AgentArgs, data: &Path, key: Option<String>) -> Result<HttpModel, CliError> {
+/// How the model is reached.
+fn model(args: &AgentArgs, data: &Path, key: Option<String>) -> Result<HttpConfig, CliError> {
     let (vendor, model) = args.chosen().ok_or_else(|| CliError::Model { given: args.model.clone() })?;
     let custom = if vendor.name == "anthropic" { env::var("ANTHROPIC_BASE_URL") } else { None };
     let base_url = args.base_url.clone().or(custom);
@@ -184,7 +201,7 @@ fn model(args: &AgentArgs, data: &Path, key: Option<String>) -> Result<HttpModel
             return Err(CliError::NoKey { names });
         }
     };
-    Ok(HttpModel::new(config)?)
+    Ok(config)
 }
 
 /// What happens when somebody is needed.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use agent::{HarnessError, SandboxError, StoreError, TerminalReason, ToolSetError, Vendor};
 use agent_core::{IdError, SessionId};
+use agent_memory::MemoryError;
 
 use crate::args::AgentArgs;
 use crate::parked::quoted;
@@ -59,6 +60,10 @@ pub(crate) enum CliError {
         "the prices of {model} are not known, so --max-cost cannot hold; give them in models.json or with --models, or limit the turn with --max-tokens-total"
     )]
     NoPrices { model: String },
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    MemoryPlace(#[from] agent_memory::PlaceError),
     #[error(transparent)]
     Provider(#[from] agent_providers::ConfigError),
     #[error(transparent)]
@@ -160,7 +165,10 @@ impl CliError {
     /// The exit status: 2 for a command that cannot be carried out as given, 1 for a failure on the way.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoPrices { .. }
+            Self::Memory(MemoryError::Open { .. } | MemoryError::Io { .. } | MemoryError::Busy { .. }) => 1,
+            Self::Memory(_)
+            | Self::MemoryPlace(_)
+            | Self::NoPrices { .. }
             | Self::NoKey { .. }
             | Self::Model { .. }
             | Self::Given { .. }

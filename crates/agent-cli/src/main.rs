@@ -1,5 +1,6 @@
 //! The `agent` program: run, resume, explain and examine an agent, try its tools and permissions, look at sessions, debug the wire.
 
+mod agents;
 mod args;
 mod ask;
 mod assemble;
@@ -22,7 +23,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{
-    AgentArgs, Args, CacheCommand, Command, PermissionsCommand, SessionsCommand, ToolsCommand, WireCommand,
+    AgentArgs, Args, CacheCommand, Command, MemoryCommand, PermissionsCommand, SessionsCommand, ToolsCommand,
+    WireCommand,
 };
 use crate::error::CliError;
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         | Command::Sessions(_)
         | Command::Events(_)
         | Command::Stats(_)
+        | Command::Memory(_)
         | Command::Tools(_)
         | Command::Permissions(_)
         | Command::Wire(_)
@@ -81,6 +84,13 @@ async fn dispatch(command: Command, key: Option<String>) -> Result<ExitCode, Cli
         },
         Command::Events(args) => cmd::events::events(args).await,
         Command::Stats(args) => cmd::stats::stats(args).await,
+        Command::Memory(args) => match args.command {
+            MemoryCommand::List(args) => cmd::memory::list(args),
+            MemoryCommand::Show(args) => cmd::memory::show(args),
+            MemoryCommand::Add(args) => cmd::memory::add(args),
+            MemoryCommand::Rm(args) => cmd::memory::rm(args),
+            MemoryCommand::Path(args) => cmd::memory::path(args),
+        },
         Command::Tools(args) => match args.command {
             ToolsCommand::List(args) => cmd::tools::list(&args),
             ToolsCommand::Show(args) => cmd::tools::show(&args),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use agent::{Event, EventBody, Spending, Spent, TurnEnd, Usage};
+use agent::{Event, EventBody, ModelSpending, Spending, TurnEnd, Usage};
 use agent_core::{ActionCall, ActionOutcome};
 
 /// Where events go.
@@ -102,6 +102,13 @@ impl<W: Write> Screen for TextScreen<W> {
             EventBody::ContextLevel { level, used, window } if level != "calm" => {
                 self.line(&format!("note: {used} of {window} tokens are used (level {level})"))
             }
+            EventBody::SubagentStarted { child, task, .. } => {
+                self.line(&format!("  sub-agent {child} begins: {}", short(task.as_str())))
+            }
+            EventBody::SubagentCompleted { child, reason, .. } => {
+                let how = reason.as_ref().map_or_else(|| "broke down".to_owned(), ToString::to_string);
+                self.line(&format!("  sub-agent {child}: {how}"))
+            }
             EventBody::HistoryRepaired { entry, .. } => {
                 self.line(&format!("note: entry {entry} of the stored history was mended"))
             }
@@ -123,7 +130,11 @@ impl<W: Write> Screen for TextScreen<W> {
 
     fn end(&mut self, end: &TurnEnd, session: &str) -> io::Result<()> {
         self.line(&format!("\n{} · {} steps · session {session}", end.reason, end.steps))?;
-        self.line(&usage_line(&end.usage))
+        self.line(&usage_line(&end.usage))?;
+        if end.children == Usage::default() {
+            return Ok(());
+        }
+        self.line(&format!("sub-agents, not in it: {}", usage_line(&end.children)))
     }
 
     fn spent(&mut self, spent: &Spending) -> io::Result<()> {
@@ -151,7 +162,7 @@ fn retrying(attempt: u32, kind: &str, message: &str, wait_ms: u64) -> String {
 }
 
 /// What one model cost.
-fn cost_line(model: &str, spent: &Spent) -> String {
+fn cost_line(model: &str, spent: &ModelSpending) -> String {
     let requests =
         if spent.requests == 1 { "1 request".to_owned() } else { format!("{} requests", spent.requests) };
     match spent.cost_usd {

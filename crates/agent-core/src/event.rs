@@ -187,7 +187,7 @@ pub enum EventBody {
         call: CallId,
         /// Where it worked.
         child: SessionId,
-        /// How its turn ended; none when it broke down before its turn did, and can be taken up by hand.
+        /// How its turn ended; none when it broke down before its turn did, which was ended for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<TerminalReason>,
         /// How many steps it took.

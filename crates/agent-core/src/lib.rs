@@ -50,6 +50,7 @@ mod request;
 mod response;
 mod settings;
 mod slots;
+mod spent;
 mod step;
 mod subagent;
 mod terminal;
@@ -82,8 +83,8 @@ pub use model::{
 pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use reads::{Reads, ReadsMark};
 pub use record::{
-    Checkpoint, Commit, Committed, CompactionState, JournalRecord, Retried, Revision, RoundSummary,
-    SessionMeta, SessionRecord, SessionState, SessionSummary,
+    Checkpoint, Commit, Committed, CompactionState, JournalRecord, OfChildren, Retried, Revision,
+    RoundSummary, SessionMeta, SessionRecord, SessionState, SessionSummary,
 };
 pub use request::{
     Action, Approval, Authorization, Choice, HeldRequest, InputRequest, Question, Reply, RequestId, Wait,
@@ -92,6 +93,7 @@ pub use request::{
 pub use response::{Finish, FinishKind, Response, ResponseBuilder};
 pub use settings::{Effort, RequestSettings, ServiceTier, Thinking};
 pub use slots::{ReadExtent, ReadStamp, SessionNotes, Slots, Todo, TodoStatus};
+pub use spent::Spent;
 pub use step::{MISSING_RESULT, PairingError, PendingStep, Repair, StepRecord};
 pub use subagent::{AGENT_ACTION, AgentTask};
 pub use terminal::{ParkKind, TerminalReason};

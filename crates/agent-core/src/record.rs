@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Entry, EntryId, Event, HeldRequest, InputId, InputRequest, PendingStep, RawJson, SessionId, Slots,
+    Entry, EntryId, Event, HeldRequest, InputId, InputRequest, PendingStep, RawJson, SessionId, Slots, Spent,
     StoredInput, SystemBlock, TerminalReason, Text, ToolCard, ToolResult, Usage,
 };
 
@@ -73,6 +73,15 @@ pub struct Checkpoint {
     /// How often model calls of the open turn failed and were tried again.
     #[serde(default, skip_serializing_if = "Retried::is_new")]
     pub retried: Retried,
+    /// What the session's own model calls cost, in billionths of a US dollar, as far as prices are known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nano_usd: u64,
+    /// Milliseconds that its turns were at work.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub elapsed_ms: u64,
+    /// What its sub-agents used, which is no part of its own (requirement L10).
+    #[serde(default, skip_serializing_if = "OfChildren::is_nothing")]
+    pub children: OfChildren,
 }
 
 /// How often model calls of a turn failed and were tried again (requirement M10): who takes the turn up goes on counting.
@@ -91,6 +100,46 @@ impl Retried {
     fn is_new(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What the sub-agents of a session used, and their own. Each counts once, in the write that records its result.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a record, extended only with serde defaults")]
+pub struct OfChildren {
+    /// In all turns.
+    #[serde(default)]
+    pub session: Spent,
+    /// In the last turn that was opened.
+    #[serde(default)]
+    pub turn: Spent,
+}
+
+impl OfChildren {
+    /// Counts a child that is done.
+    pub fn add(&mut self, child: &Spent) {
+        self.session += child;
+        self.turn += child;
+    }
+
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Checkpoint {
+    /// What the session took itself, with what its sub-agents took.
+    pub fn spent_by_all(&self) -> Spent {
+        let own = Spent { usage: self.usage.clone(), nano_usd: self.nano_usd, elapsed_ms: self.elapsed_ms };
+        let mut sum = self.children.session.clone();
+        // Who waits for a sub-agent is at work: the time of one is in that of the other.
+        sum.elapsed_ms = 0;
+        sum += &own;
+        sum
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What compactions of a session left for the next one (requirements P8, P11).
@@ -169,6 +218,8 @@ impl SessionState {
             JournalRecord::Response(_)
             | JournalRecord::Active(_)
             | JournalRecord::Started(_)
+            | JournalRecord::Sent(_)
+            | JournalRecord::Returned(_)
             | JournalRecord::Finished { .. } => None,
         }));
         held
@@ -198,6 +249,10 @@ pub enum JournalRecord {
     Started(crate::CallId),
     /// A call waits: it had no effect yet, or runs again when the reply is there.
     Waits(InputRequest),
+    /// It was told that a sub-agent begins in this session, which a crash may have kept from it; it is told once.
+    Sent(SessionId),
+    /// A sub-agent that ended used this; stands with the result of its call.
+    Returned(Spent),
     /// A call has its result, and this is the shared state after it.
     Finished {
         /// The result.

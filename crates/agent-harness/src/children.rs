@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use agent_core::{AGENT_ACTION, LanguageModel, SessionId, Usage};
+use agent_core::{AGENT_ACTION, LanguageModel, SessionId, Spent};
 use agent_prompt::Prompt;
 use agent_tools::{Permissions, ToolSet};
 use agent_turn::{Stop, StopCondition, StopCx};
@@ -51,20 +52,74 @@ impl Default for Children {
     }
 }
 
+/// Kinds of sub-agents that a model could not tell apart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChildrenError {
+    /// A kind without a name.
+    #[error("a kind of sub-agent has no name; give it one that the model can write")]
+    Unnamed,
+    /// Two kinds of one name.
+    #[error("two kinds of sub-agents are called `{0}`; rename one")]
+    Duplicate(String),
+}
+
+impl Children {
+    /// Looks whether every kind can be asked for.
+    ///
+    /// # Errors
+    /// Names the first kind that cannot.
+    pub fn check(&self) -> Result<(), ChildrenError> {
+        let mut names = BTreeSet::new();
+        for kind in &self.kinds {
+            if kind.name.trim().is_empty() {
+                return Err(ChildrenError::Unnamed);
+            }
+            if !names.insert(&kind.name) {
+                return Err(ChildrenError::Duplicate(kind.name.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What the parent's step leaves to its children.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Share {
     /// The completed steps of the parent's turn.
-    pub(crate) steps: u32,
-    /// The tokens of the parent's turn, and of its children before.
-    pub(crate) usage: Usage,
-    /// The tokens of the children at work.
-    pool: Arc<Mutex<BTreeMap<SessionId, Usage>>>,
+    steps: u32,
+    /// What the parent's turn took, with its children before.
+    spent: Spent,
+    /// When that was so, by the clock.
+    since_ms: i64,
+    /// What the children at work took.
+    pool: Arc<Mutex<BTreeMap<SessionId, Spent>>>,
+}
+
+/// What a child has of its parent's share.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowance {
+    child: SessionId,
+    share: Share,
+    /// The time of the parent's turn when the child begins or is taken up.
+    elapsed: Duration,
+    /// What of the child's own time is in that.
+    before: Duration,
 }
 
 impl Share {
-    pub(crate) fn new(steps: u32, usage: Usage) -> Self {
-        Self { steps, usage, pool: Arc::default() }
+    pub(crate) fn new(steps: u32, spent: Spent, since_ms: i64) -> Self {
+        Self { steps, spent, since_ms, pool: Arc::default() }
+    }
+
+    /// The allowance of a child that took this much before.
+    pub(crate) fn allow(&self, child: &SessionId, before: Spent, now_ms: i64) -> Allowance {
+        let since = u64::try_from(now_ms.saturating_sub(self.since_ms)).unwrap_or(0);
+        let elapsed = Duration::from_millis(self.spent.elapsed_ms.saturating_add(since));
+        let taken = Duration::from_millis(before.elapsed_ms);
+        // Also one that waits while others work has taken its part.
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).insert(child.clone(), before);
+        Allowance { child: child.clone(), share: self.clone(), elapsed, before: taken }
     }
 }
 
@@ -75,7 +130,7 @@ pub(crate) fn config_of(
     parent: &HarnessConfig,
     kind: Option<&str>,
     active: Option<&BTreeSet<String>>,
-    (child, share): (&SessionId, &Share),
+    allowance: Allowance,
 ) -> Option<HarnessConfig> {
     let children = parent.children.as_ref()?;
     let own = match kind {
@@ -92,8 +147,7 @@ pub(crate) fn config_of(
         ASK_TOOL if !can_ask => false,
         _ => !inherited || active.is_none_or(|active| active.contains(name)),
     };
-    let tools = own.tools.as_ref().unwrap_or(parents);
-    let tools = tools.iter().filter(|tool| stays(tool.card().name())).cloned();
+    let tools = own.tools.as_ref().unwrap_or(parents).only(stays);
     let permissions = match own.permissions {
         Some(own) => own.within(Arc::new(parent.permissions.clone())),
         None => parent.permissions.clone(),
@@ -101,15 +155,9 @@ pub(crate) fn config_of(
     Some(HarnessConfig {
         model: own.model.unwrap_or_else(|| parent.model.clone()),
         prompt: own.prompt.unwrap_or_else(|| parent.prompt.clone()),
-        // Their names were different before, so they still are.
-        tools: ToolSet::builder().extend(tools).freeze().ok()?,
+        tools,
         permissions,
-        stop: Arc::new(Within {
-            own: own.stop,
-            parent: parent.stop.clone(),
-            child: child.clone(),
-            share: share.clone(),
-        }),
+        stop: Arc::new(Within { own: own.stop, parent: parent.stop.clone(), allowance }),
         prepare_call: None,
         // A child that is lost with its worker is given up before its parent is, which goes on without it.
         max_recoveries: parent.max_recoveries.saturating_sub(1),
@@ -127,8 +175,7 @@ struct Within {
     /// `None` where it is the parent's, which is stricter with what the parent used.
     own: Option<Arc<dyn StopCondition>>,
     parent: Arc<dyn StopCondition>,
-    child: SessionId,
-    share: Share,
+    allowance: Allowance,
 }
 
 impl Within {
@@ -138,15 +185,23 @@ impl Within {
         cx: &StopCx<'_>,
         ask: impl Fn(&dyn StopCondition, &StopCx<'_>) -> Option<T>,
     ) -> Option<T> {
-        let usage = {
-            let mut pool = self.share.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            pool.insert(self.child.clone(), cx.usage.clone());
-            let mut usage = self.share.usage.clone();
-            pool.values().for_each(|one| usage += one);
-            usage
+        let Allowance { child, share, elapsed, before } = &self.allowance;
+        let spent = {
+            let mut pool = share.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = Spent { usage: cx.usage.clone(), nano_usd: Spent::nanos(cx.cost_usd), elapsed_ms: 0 };
+            pool.insert(child.clone(), own);
+            let mut spent = share.spent.clone();
+            pool.values().for_each(|one| spent += one);
+            spent
         };
-        let steps = self.share.steps.saturating_add(cx.steps);
-        let of_parent = StopCx { steps, usage: &usage, ..*cx };
+        let of_parent = StopCx {
+            steps: share.steps.saturating_add(cx.steps),
+            usage: &spent.usage,
+            cost_usd: spent.cost_usd(),
+            // Those that work at the same time take no more of it than one.
+            elapsed: elapsed.saturating_add(cx.elapsed.saturating_sub(*before)),
+            ..*cx
+        };
         let own = self.own.as_ref().and_then(|own| ask(&**own, cx));
         own.or_else(|| ask(&*self.parent, &of_parent))
     }
@@ -170,18 +225,20 @@ impl StopCondition for Within {
     }
 }
 
-/// The end of a parent's turn, which pays for its children: their tokens count, their steps do not.
+/// The end of a parent's turn, which pays for its children: their tokens and their money count. Their time is in its own,
+/// because it waits for them, and their steps do not count.
 #[derive(Debug)]
 pub(crate) struct WithChildren<'a> {
     pub(crate) own: &'a dyn StopCondition,
-    pub(crate) children: &'a Usage,
+    pub(crate) children: &'a Spent,
 }
 
 impl WithChildren<'_> {
     fn asked<T>(&self, cx: &StopCx<'_>, ask: impl Fn(&dyn StopCondition, &StopCx<'_>) -> T) -> T {
         let mut usage = cx.usage.clone();
-        usage += self.children;
-        ask(self.own, &StopCx { usage: &usage, ..*cx })
+        usage += &self.children.usage;
+        let cost_usd = cx.cost_usd + self.children.cost_usd();
+        ask(self.own, &StopCx { usage: &usage, cost_usd, ..*cx })
     }
 }
 

@@ -1,10 +1,11 @@
 //! What the sessions of sub-agents hold for their parent: how they ended, what they wait for, whether they can go on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::{
     AgentTask, Entry, EventBody, Heard, HeldRequest, Input, InputRequest, Reply, RequestId, SessionId,
-    SessionState, TerminalReason, TurnId, Usage,
+    SessionState, Spent, TerminalReason,
 };
 use agent_store::{Store, StoreError};
 use agent_turn::{Turn, Want};
@@ -24,8 +25,8 @@ pub(crate) struct Told {
     /// Why its turn ended, once it has.
     pub(crate) reason: Option<TerminalReason>,
     pub(crate) steps: u32,
-    /// Its tokens, and those of its own children.
-    pub(crate) usage: Usage,
+    /// What it used, and its own children.
+    pub(crate) spent: Spent,
     /// What made its turn fail.
     pub(crate) failure: Option<String>,
 }
@@ -53,29 +54,64 @@ pub(crate) async fn told(store: &dyn Store, child: &SessionId) -> Result<Told, H
     {
         text = result.output.plain();
     }
-    let mut usage = state.checkpoint.usage;
-    let mut failure = None;
-    for event in store.events(child, 0).await? {
-        if let EventBody::SubagentCompleted { usage: of_child, .. } = &event.body {
-            usage += of_child;
-        }
-        if let EventBody::TurnFailed { message, .. } = event.body {
-            failure = Some(message);
-        }
-    }
+    // The last reason is looked for, and the last turn is all that a child has.
+    let is_failure = matches!(state.terminal, Some(TerminalReason::Error(_)));
+    let failure = if is_failure { failure_of(store, child).await? } else { None };
     let steps = u32::try_from(steps.len()).unwrap_or(u32::MAX);
-    Ok(Told { text, reason: state.terminal, steps, usage, failure })
+    Ok(Told { text, reason: state.terminal, steps, spent: state.checkpoint.spent_by_all(), failure })
 }
 
-/// The tokens of the children that a turn has had results of.
-pub(crate) async fn spent(store: &dyn Store, id: &SessionId, turn: TurnId) -> Result<Usage, StoreError> {
-    let mut sum = Usage::default();
-    for event in store.events(id, 0).await?.into_iter().filter(|event| event.turn == Some(turn)) {
-        if let EventBody::SubagentCompleted { usage, .. } = event.body {
-            sum += &usage;
+/// The words of the failure that a turn ended with.
+async fn failure_of(store: &dyn Store, child: &SessionId) -> Result<Option<String>, StoreError> {
+    let events = store.events(child, 0).await?;
+    Ok(events.into_iter().rev().find_map(|event| {
+        if let EventBody::TurnFailed { message, .. } = event.body { Some(message) } else { None }
+    }))
+}
+
+/// Ends the open turn of the child that this request is for, with those of its own children, as a stop of the run does:
+/// its calls get results, its requests close, and its last event says so. A child that cannot be ended holds nobody up; who
+/// takes it up later finds it open.
+pub(crate) fn close<'a>(
+    config: &'a HarnessConfig,
+    parent: &'a SessionId,
+    request: &'a InputRequest,
+) -> BoxFuture<'a, ()> {
+    async move {
+        let Some(id) = request.child_session(parent) else { return };
+        if let Err(error) = closed(config, parent, (&id, request)).await {
+            tracing::warn!(%error, child = %id, "a sub-agent that nobody waits for is left open");
         }
     }
-    Ok(sum)
+    .boxed()
+}
+
+async fn closed(
+    config: &HarnessConfig,
+    parent: &SessionId,
+    (id, request): (&SessionId, &InputRequest),
+) -> Result<(), HarnessError> {
+    for _ in 0..TRIES {
+        let state = config.store.state(id).await?;
+        if state.is_none_or(|state| state.checkpoint.turn.is_none()) {
+            return Ok(());
+        }
+        // One of a kind that is gone is ended all the same.
+        let child = child(config, parent, request)
+            .unwrap_or_else(|| Session::new(Arc::new(config.clone()), id.clone()));
+        match child.resume().await {
+            Ok(run) => {
+                run.cancel().cancel();
+                return run.finish().await.map(drop);
+            }
+            Err(HarnessError::AtWork(_) | HarnessError::Store(StoreError::Busy { .. })) => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(HarnessError::NothingToResume(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(HarnessError::AtWork(id.clone()))
 }
 
 /// The children that a session waits for, as sessions.
@@ -90,7 +126,8 @@ pub(crate) fn children<'a>(
 fn child(config: &HarnessConfig, parent: &SessionId, request: &InputRequest) -> Option<Session> {
     let task = request.agent_task()?.to::<AgentTask>().ok()?;
     let id = request.child_session(parent)?;
-    let config = config_of(config, task.kind.as_deref(), None, (&id, &Share::default()))?;
+    let allowance = Share::default().allow(&id, Spent::default(), 0);
+    let config = config_of(config, task.kind.as_deref(), None, allowance)?;
     Some(Session::new(Arc::new(config), id))
 }
 
@@ -173,3 +210,7 @@ pub(crate) fn reply<'a>(
     }
     .boxed()
 }
+
+/// How long a worker that has a child which is to end may take to give it back.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);

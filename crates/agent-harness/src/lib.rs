@@ -42,6 +42,7 @@ mod drive;
 mod encoders;
 mod error;
 mod explain;
+mod family;
 mod fork;
 mod front;
 mod gauge;
@@ -70,13 +71,14 @@ mod workspace;
 pub use after_step::{AfterStep, AfterStepCx};
 pub use asker::{AllowAll, Answer, AskLater, Asker, AskerError, NobodyToAsk, RuleSink, RuleSinkError};
 pub use background::{AfterTurn, AfterTurnCx, Background, Drained};
-pub use children::{ChildKind, Children};
+pub use children::{ChildKind, Children, ChildrenError};
 pub use clock::{Clock, SystemClock};
 pub use compaction::{CompactedTier, Compaction, FailedTier};
 pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::{HarnessError, RequestError};
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
+pub use family::delete_family;
 pub use fork::{ForkedEnd, ForkedRun, fork_stored};
 pub use handed::Handed;
 pub use hooks::{
@@ -87,7 +89,7 @@ pub use memory::{
     MemoryIndex, ModelChoice, RunningExtraction, SkippedTurn,
 };
 pub use observed::{Observed, Watch};
-pub use process::{Process, ProcessConfig, RootIsSet, Secret, Spending, Spent};
+pub use process::{ModelSpending, Process, ProcessConfig, RootIsSet, Secret, Spending};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};
 pub use rounds::RoundSummaries;
 pub use run::{Next, Run, StepReport, TurnEnd};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use agent_core::{
     Accountant, BlobHash, CallId, Checkpoint, Commit, Committed, CompactionState, Diagnostic, Entry, EntryId,
-    HeldRequest, History, InputId, JournalRecord, RawJson, Repair, Reply, RequestId, Retried, Revision,
-    RoundSummary, SessionId, SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage, UserMessage,
+    HeldRequest, History, InputId, JournalRecord, OfChildren, RawJson, Repair, Reply, RequestId, Retried,
+    Revision, RoundSummary, SessionId, SessionMeta, Slots, StoredInput, TerminalReason, ToolOutput, Usage,
+    UserMessage,
 };
 use agent_prepare::Level;
 use agent_prompt::Date;
@@ -48,6 +49,14 @@ pub(crate) struct Live {
     pub(crate) calls: u64,
     /// Tokens of the session up to the last commit, and of model calls since.
     pub(crate) usage: Usage,
+    /// What its model calls cost, in billionths of a US dollar.
+    pub(crate) nano_usd: u64,
+    /// Milliseconds that its turns were at work.
+    pub(crate) elapsed_ms: u64,
+    /// What its sub-agents used.
+    pub(crate) children: OfChildren,
+    /// Sub-agents of the step at work of which it was told that they begin.
+    pub(crate) sent: BTreeSet<SessionId>,
     pub(crate) cache: PromptCache,
     /// Tokens of the conversation; it has followed the history.
     pub(crate) accountant: Accountant,
@@ -147,6 +156,9 @@ impl Live {
                     active,
                     requests,
                     retried,
+                    nano_usd,
+                    elapsed_ms,
+                    children,
                 } = record.checkpoint;
                 let accountant = counted(config, &meta, &history);
                 let state = config.pipeline.cascade().measure(&accountant, config.model.profile());
@@ -159,6 +171,9 @@ impl Live {
                     last_turn,
                     calls: history.entries().iter().map(calls_of).sum(),
                     usage,
+                    nano_usd,
+                    elapsed_ms,
+                    children,
                     accountant,
                     compaction,
                     level: state.level(),
@@ -228,6 +243,10 @@ impl Live {
             last_turn: 0,
             calls: 0,
             usage: Usage::default(),
+            nano_usd: 0,
+            elapsed_ms: 0,
+            children: OfChildren::default(),
+            sent: BTreeSet::new(),
             told: None,
             consumed: Vec::new(),
             has_inputs: false,
@@ -314,6 +333,9 @@ impl Live {
             turn_from: write.turn_from,
             active: write.active.cloned(),
             requests: self.requests.clone(),
+            nano_usd: self.nano_usd,
+            elapsed_ms: self.elapsed_ms,
+            children: self.children.clone(),
         };
         let commit = Commit {
             expect: self.revision,
@@ -332,6 +354,7 @@ impl Live {
         self.revision = revision;
         self.has_inputs = has_inputs;
         self.consumed.clear();
+        self.sent.clear();
         self.stored = self.history.len();
         out.stored().await;
         self.last_seq = out.last_seq();

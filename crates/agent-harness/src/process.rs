@@ -41,12 +41,12 @@ pub struct ProcessConfig {
 pub struct Secret(Arc<str>);
 
 /// What was spent on each model, by `PROVIDER/MODEL`.
-pub type Spending = BTreeMap<String, Spent>;
+pub type Spending = BTreeMap<String, ModelSpending>;
 
 /// What was spent on one model.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Spent {
+pub struct ModelSpending {
     /// Its requests, those that failed included.
     pub requests: u64,
     /// Its tokens.

@@ -6,7 +6,6 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, linkat, openat, renameat, statat, unlinkat};
@@ -294,11 +293,11 @@ fn strange(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// A name that no other writer has used, whatever became of it: process numbers come again.
+/// A name that no other writer has used, whatever became of it: process numbers come again, so most of it is chance. Who
+/// holds the turn is the only one who makes such a file, and one that exists is never opened.
 fn unique() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let random = RandomState::new().build_hasher().finish();
-    format!("{}-{}-{random:016x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("{}-{random:016x}", std::process::id())
 }
 
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);

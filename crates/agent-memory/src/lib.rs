@@ -57,7 +57,7 @@ pub use notes::{
     NotesDecision, NotesFacts, NotesKeeper, NotesPolicy, NotesRun, NotesState, NotesTrigger, NotesWait,
 };
 pub use notes_file::{NOTES_BYTES, NotesFile};
-pub use place::{MemoryPlace, PlaceError, TrustedSource, project_slug, session_dir};
+pub use place::{MemoryPlace, PlaceError, TrustedSource, project_root, project_slug, session_dir};
 pub use relevant::Ranking;
 pub use words::{
     are_notes_empty, extraction_denial, extraction_prompt, instructions, notes_denial, notes_outline,

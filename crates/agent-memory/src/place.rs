@@ -1,5 +1,7 @@
 //! Where memories and session notes lie: by priority, from trusted sources only.
 
+use std::fs::OpenOptions;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -106,6 +108,47 @@ pub fn project_slug(root: &Path) -> String {
     if tail.is_empty() { hash } else { format!("{tail}-{hash}") }
 }
 
+/// The root of the project that a directory belongs to: the main working tree of its git repository, so that all working
+/// trees share one memory; the directory itself where there is no git. Links are followed first.
+///
+/// A working tree that says it belongs to another repository is believed only when that one says so too: a folder that
+/// somebody sent cannot ask for another project's memories.
+pub fn project_root(dir: &Path) -> PathBuf {
+    let dir = dir.canonicalize().or_else(|_| std::path::absolute(dir)).unwrap_or_else(|_| dir.to_owned());
+    for tree in dir.ancestors() {
+        let git = tree.join(".git");
+        if git.is_dir() {
+            return tree.to_owned();
+        }
+        if git.is_file() {
+            return main_tree(&git).unwrap_or_else(|| tree.to_owned());
+        }
+    }
+    dir
+}
+
+/// The main working tree behind a file `.git`, which says `gitdir: MAIN/.git/worktrees/NAME`; there `gitdir` says where the
+/// file is. `None` for a submodule, which is a project of its own, and for what does not hold.
+fn main_tree(git: &Path) -> Option<PathBuf> {
+    let tree = git.parent()?;
+    let given = first_line(git)?;
+    let there = tree.join(given.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let back = there.join(first_line(&there.join("gitdir"))?).canonicalize().ok()?;
+    let worktrees = there.parent().filter(|parent| parent.ends_with(".git/worktrees"))?;
+    let main = worktrees.parent()?.parent()?;
+    (back == git.canonicalize().ok()?).then(|| main.to_owned())
+}
+
+fn first_line(file: &Path) -> Option<String> {
+    if !file.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    let file = OpenOptions::new().read(true).open(file).ok()?;
+    file.take(LINE_BYTES).read_to_string(&mut text).ok()?;
+    text.lines().next().map(|line| line.trim().to_owned())
+}
+
 /// The directory of a session's own files, `<data>/tmp/<session>`, which goes with the session (requirement C2).
 pub fn session_dir(data: &Path, session: &SessionId) -> PathBuf {
     // The name of a session is one part of a path: its type sees to that.
@@ -113,6 +156,8 @@ pub fn session_dir(data: &Path, session: &SessionId) -> PathBuf {
 }
 
 const SLUG_CHARS: usize = 80;
+/// A path of the disk is not longer.
+const LINE_BYTES: u64 = 8 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -158,6 +203,39 @@ mod tests {
         for (at, slug) in slugs.iter().enumerate() {
             assert!(!slugs[..at].contains(slug), "{slugs:?}");
         }
+    }
+
+    #[test]
+    fn working_trees_of_one_repository_are_one_project() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let (main, tree, thief) = (base.join("main"), base.join("tree"), base.join("thief"));
+        for dir in [
+            main.join(".git/worktrees/tree"),
+            main.join("src/deep"),
+            tree.join("src"),
+            thief.clone(),
+            base.join("none"),
+        ] {
+            std::fs::DirBuilder::new().recursive(true).create(dir).unwrap();
+        }
+        let put = |path: PathBuf, text: String| {
+            use std::io::Write as _;
+            let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+            file.unwrap().write_all(text.as_bytes()).unwrap();
+        };
+        let admin = main.join(".git/worktrees/tree");
+        put(admin.join("gitdir"), format!("{}\n", tree.join(".git").display()));
+        put(tree.join(".git"), format!("gitdir: {}\n", admin.display()));
+        put(thief.join(".git"), format!("gitdir: {}\n", admin.display()));
+        assert_eq!(project_root(&main.join("src/deep")), main);
+        assert_eq!(project_root(&tree.join("src")), main);
+        assert_eq!(project_root(&thief), thief, "nobody said that it is one of its trees");
+        put(tree.join(".git"), "gitdir: ../main/.git/modules/tree\n".to_owned());
+        assert_eq!(project_root(&tree), tree);
+        put(tree.join(".git"), String::new());
+        assert_eq!(project_root(&tree), tree);
+        assert_eq!(project_root(&base.join("none")), base.join("none"));
     }
 
     proptest! {

@@ -93,6 +93,14 @@ impl ToolSet {
         self.tools.iter()
     }
 
+    /// The tools whose names are to stay, in the order they have here.
+    #[must_use]
+    pub fn only(&self, stays: impl Fn(&str) -> bool) -> Self {
+        let stay: Vec<_> = self.tools.iter().filter(|tool| stays(tool.card().name())).cloned().collect();
+        let cards = stay.iter().map(|tool| tool.card().clone()).collect();
+        Self { tools: stay.into(), cards }
+    }
+
     /// The names, in order, joined for a message.
     pub fn names(&self) -> String {
         names(&self.tools)
@@ -234,6 +242,10 @@ mod tests {
             build(base).freeze().map(|set| set.names()).map_err(|error| error.to_string())
         };
         assert_eq!(set(|b| b).unwrap(), "b, a");
+        let three = ToolSet::builder().with(tool("c")).with(tool("b")).with(tool("a")).freeze().unwrap();
+        let two = three.only(|name| name != "b");
+        assert_eq!((two.names().as_str(), two.cards().len()), ("c, a", 2));
+        assert!(two.get("b").is_none() && three.only(|_| false).names().is_empty());
         assert_eq!(set(|b| b.without("b")).unwrap(), "a");
         assert_eq!(set(|b| b.replace(tool("b"))).unwrap(), "b, a");
         assert_eq!(set(|b| b.extend_sorted([tool("d"), tool("c")])).unwrap(), "b, a, c, d");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{StepRecord, ToolCall, ToolResult, Usage};
+use agent_core::{Spent, StepRecord, ToolCall, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::{Streak, Todos};
@@ -45,7 +45,7 @@ const REMEMBERED: usize = 16;
 impl Ledger {
     pub(crate) fn see(&mut self, seen: &Seen) {
         self.beside += &seen.beside;
-        self.nano_usd = self.nano_usd.saturating_add(nanos(seen.cost_usd));
+        self.nano_usd = self.nano_usd.saturating_add(Spent::nanos(seen.cost_usd));
         let millis = u64::try_from(seen.elapsed.as_millis()).unwrap_or(u64::MAX);
         self.elapsed_ms = self.elapsed_ms.saturating_add(millis);
         self.todos = seen.todos;
@@ -56,6 +56,11 @@ impl Ledger {
         let mut usage = of_steps.clone();
         usage += &self.beside;
         usage
+    }
+
+    /// The same with money and time.
+    pub(crate) fn spent(&self, of_steps: &Usage) -> Spent {
+        Spent { usage: self.usage(of_steps), nano_usd: self.nano_usd, elapsed_ms: self.elapsed_ms }
     }
 
     pub(crate) fn cost_usd(&self) -> f64 {
@@ -84,15 +89,6 @@ impl Ledger {
         let old = self.recent.len().saturating_sub(REMEMBERED);
         self.recent.drain(..old);
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, and what is not a number is 0"
-)]
-fn nanos(usd: f64) -> u64 {
-    (usd * 1e9).round() as u64
 }
 
 /// FNV-1a over the call and its result: stable across releases, and a chance hit does no more than advise early.

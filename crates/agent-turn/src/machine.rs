@@ -1,8 +1,8 @@
 //! The machine: states, transitions and the one place where the terminal reason is derived.
 
 use agent_core::{
-    FinishKind, ModelErrorKind, ParkKind, PendingStep, RawJson, StepNo, StepRecord, TerminalReason, ToolCall,
-    ToolOutput, ToolResult, TurnId, Usage,
+    FinishKind, ModelErrorKind, ParkKind, PendingStep, RawJson, Spent, StepNo, StepRecord, TerminalReason,
+    ToolCall, ToolOutput, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -115,6 +115,11 @@ impl Turn {
     /// Tokens of the completed steps.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// What the turn took as far as it was told: what its stop conditions look at.
+    pub fn spent(&self) -> Spent {
+        self.ledger.spent(&self.usage)
     }
 
     /// The step whose calls run or wait.

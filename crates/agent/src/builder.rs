@@ -13,14 +13,14 @@ use std::time::Duration;
 use agent_cache::Lifetimes;
 use agent_core::{CardError, Heard, LanguageModel, RequestSettings, SessionId, TokenCounter};
 use agent_harness::{
-    AfterStep, AfterTurn, AskPolicy, Asker, Checkup, Children, Clock, ContextSource, Drained, Harness,
-    HarnessConfig, NotesSource, PostCompact, PrepareCall, Process, PromptSource, RetryPolicy, RuleSink,
-    Session,
+    AfterStep, AfterTurn, AskPolicy, Asker, Checkup, Children, ChildrenError, Clock, ContextSource, Drained,
+    Harness, HarnessConfig, NotesSource, PostCompact, PrepareCall, Process, PromptSource, RetryPolicy,
+    RuleSink, Session,
 };
 use agent_prepare::Pipeline;
 use agent_prompt::{FragmentError, Prompt};
 use agent_store::{MemoryStore, Store};
-use agent_tools::{Classifier, Permissions, ToolHook, ToolSet};
+use agent_tools::{Classifier, Permissions, ToolHook, ToolSet, ToolSetError};
 use agent_turn::StopCondition;
 
 /// An agent ready to hold sessions. Cloning shares it.
@@ -70,6 +70,12 @@ pub enum BuildError {
     /// The type of the final output is no input of a tool.
     #[error("the final output cannot be called for: {0}")]
     Output(#[from] CardError),
+    /// The kinds of sub-agents cannot be told apart.
+    #[error(transparent)]
+    Children(#[from] ChildrenError),
+    /// The tools and the tool `agent` are no set.
+    #[error(transparent)]
+    Tools(#[from] ToolSetError),
 }
 
 /// The system prompt so far.
@@ -120,19 +126,18 @@ struct Parts {
 impl Parts {
     /// The tools, with the search of the model's provider behind them where it is wanted and there is one.
     #[cfg(feature = "builtins")]
-    fn tools(&mut self, model: &dyn LanguageModel) -> ToolSet {
-        let tools = subagents::with_tool(self.tools.take().unwrap_or_default(), self.children.as_ref());
+    fn tools(&mut self, model: &dyn LanguageModel) -> Result<ToolSet, ToolSetError> {
+        let tools = subagents::with_tool(self.tools.take().unwrap_or_default(), self.children.as_ref())?;
         let search = agent_builtins::web_search(&model.profile().provider).filter(|_| self.searches_web);
         let Some(search) = search.filter(|search| tools.get(search.card().name()).is_none()) else {
-            return tools;
+            return Ok(tools);
         };
-        // No name is there twice, so this fails for no set.
-        ToolSet::builder().extend(tools.iter().cloned()).with(search).freeze().unwrap_or(tools)
+        ToolSet::builder().extend(tools.iter().cloned()).with(search).freeze()
     }
 
     #[cfg(not(feature = "builtins"))]
-    fn tools(&mut self, _: &dyn LanguageModel) -> ToolSet {
-        self.tools.take().unwrap_or_default()
+    fn tools(&mut self, _: &dyn LanguageModel) -> Result<ToolSet, ToolSetError> {
+        Ok(self.tools.take().unwrap_or_default())
     }
 }
 
@@ -203,7 +208,8 @@ impl AgentBuilder<WithModel> {
         if let Some(refused) = refused {
             return Err(refused.into());
         }
-        let tools = parts.tools(&*model);
+        parts.children.as_ref().map_or(Ok(()), Children::check)?;
+        let tools = parts.tools(&*model)?;
         let tools = parts.task.with_output(tools)?;
         let defaults = HarnessConfig::new(model, store);
         Ok(Agent(Harness::new(HarnessConfig {

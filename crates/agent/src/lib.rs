@@ -75,14 +75,14 @@ pub use agent_core::{
 };
 pub use agent_harness::{
     AfterStep, AfterStepCx, AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError,
-    Background, CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, Clock, CompactedTier,
-    Compaction, Connection, ContextCx, ContextSource, Drained, Environment, ExplainedBreakpoint,
-    ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd, ForkedRun, Handed,
-    Harness, HarnessConfig, HarnessError, InboxView, Jitter, MessageKind, ModelView, Next, NobodyToAsk,
-    NotesSource, Observed, PermissionView, PostCompact, PostCompactCx, PrepareCall, Process, ProcessConfig,
-    PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy, RootIsSet, RoundSummaries, RuleSink,
-    RuleSinkError, Run, Secret, Session, SessionView, SourceError, Spending, Spent, StepReport, SystemClock,
-    TurnEnd, Watch, Workspace, fork_stored,
+    Background, CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, ChildrenError, Clock,
+    CompactedTier, Compaction, Connection, ContextCx, ContextSource, Drained, Environment,
+    ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd,
+    ForkedRun, Handed, Harness, HarnessConfig, HarnessError, InboxView, Jitter, MessageKind, ModelSpending,
+    ModelView, Next, NobodyToAsk, NotesSource, Observed, PermissionView, PostCompact, PostCompactCx,
+    PrepareCall, Process, ProcessConfig, PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy,
+    RootIsSet, RoundSummaries, RuleSink, RuleSinkError, Run, Secret, Session, SessionView, SourceError,
+    Spending, StepReport, SystemClock, TurnEnd, Watch, Workspace, delete_family, fork_stored,
 };
 pub use agent_store::{
     Imported, JsonlError, LeftOut, MemoryStore, Salvaged, Store, StoreError, export, import,
@@ -91,10 +91,11 @@ pub use agent_store::{
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Classified, Classifier, ClassifierError, ClientTool,
-    Concurrency, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter, OutputCap,
-    Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions, Permit, Proposal,
-    Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError, ToolHook, ToolSet,
-    ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped, before_tool,
+    Concurrency, Confinement, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter,
+    OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions,
+    Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError,
+    ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
+    before_tool,
 };
 pub use agent_turn::{
     ContinueHook, DEFAULT_FAILURES, DEFAULT_STEPS, Mode, Stop, StopCondition, StopConditionExt, StopCx,
@@ -149,8 +150,9 @@ pub mod builtins {
     #[cfg(feature = "web")]
     pub use agent_builtins::web_fetch;
     pub use agent_builtins::{
-        AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill, bash_output, complete, deferred,
-        edit_file, glob, grep, load_skill, read_file, todo, web_search, write_file,
+        AgentFile, AgentFileError, AgentKind, AgentTask, agent, all, ask_question, bash, bash_kill,
+        bash_output, complete, deferred, edit_file, glob, grep, load_skill, read_file, todo, web_search,
+        write_file,
     };
 }
 

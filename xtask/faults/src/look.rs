@@ -116,7 +116,7 @@ fn read_journal(journal: &[JournalRecord], picture: &mut Picture) {
                 let name = names.get(&call).cloned().unwrap_or_default();
                 picture.results.insert(call, (name, timeless(&result.output.plain())));
             }
-            JournalRecord::Active(_) => {}
+            JournalRecord::Active(_) | JournalRecord::Sent(_) | JournalRecord::Returned(_) => {}
         }
     }
 }

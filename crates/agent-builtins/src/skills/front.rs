@@ -65,7 +65,7 @@ fn parsed(front: &str) -> Result<Front, SkillError> {
 }
 
 /// Lower-case letters and digits, in groups with one hyphen between them: no path, no quotes, the same on every disk.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let is_group = |group: &str| {
         !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };

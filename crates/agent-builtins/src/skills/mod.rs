@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::{SkillError, SkippedSkill};
+pub(crate) use front::is_name;
 pub use tool::load_skill;
 
 /// The skills that an agent has (requirement T8), read once.

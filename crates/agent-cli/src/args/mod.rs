@@ -1,6 +1,7 @@
 //! The command line.
 
 mod budget;
+mod memory;
 mod sessions;
 mod tools;
 
@@ -13,6 +14,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::parked::quoted;
 
 pub(crate) use budget::BudgetArgs;
+pub(crate) use memory::{
+    MemoryAddArgs, MemoryArgs, MemoryCommand, MemoryListArgs, MemoryNameArgs, MemoryPlaceArgs, MemoryShowArgs,
+};
 pub(crate) use sessions::{
     DeleteArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, ListArgs, ReplyArgs, ResumeArgs, SessionsArgs,
     SessionsCommand, ShowArgs,
@@ -56,6 +60,8 @@ pub(crate) enum Command {
     Events(EventsArgs),
     /// What stored sessions cost, and how their turns ended
     Stats(StatsArgs),
+    /// Look at what is kept for later sessions on a project, and keep or remove it
+    Memory(MemoryArgs),
     /// Look at the built-in tools, and run one as a model would have it run
     Tools(ToolsArgs),
     /// Try what the permission rules say of a call; nothing runs
@@ -135,8 +141,8 @@ pub(crate) struct AgentArgs {
     /// The directory to work in
     #[arg(long, default_value = ".")]
     pub(crate) cwd: PathBuf,
-    /// Begin without rule files (AGENTS.md, CLAUDE.md), without skills that are not named and without the state of the git
-    /// repository
+    /// Begin without rule files (AGENTS.md, CLAUDE.md), without skills that are not named, without kinds of sub-agents and
+    /// without the state of the git repository
     #[arg(long)]
     pub(crate) bare: bool,
     /// Most steps of the turn
@@ -153,6 +159,10 @@ pub(crate) struct AgentArgs {
     pub(crate) reach: ReachArgs,
     #[command(flatten)]
     pub(crate) skills: SkillArgs,
+    /// Let the agent give tasks to sub-agents like itself. Those that Markdown files define (with name, description, tools
+    /// and model in front) are there without it: files of .agent/agents of a trusted workspace and of the user
+    #[arg(long)]
+    pub(crate) subagents: bool,
     /// Let the model's provider search the web, where it offers that
     #[arg(long)]
     pub(crate) web_search: bool,
@@ -219,6 +229,9 @@ impl AgentArgs {
         let switches = [("bare", self.bare), ("web-search", self.web_search), ("task", self.budget.task)];
         for (flag, _) in switches.iter().filter(|(_, is_set)| *is_set) {
             flags.push_str(&format!(" --{flag}"));
+        }
+        if self.subagents {
+            flags.push_str(" --subagents");
         }
         flags
     }

@@ -89,7 +89,7 @@ pub(crate) enum SessionsCommand {
     Export(ExportArgs),
     /// Read a session that was exported; exit status 1 when a part of it cannot be read
     Import(ImportArgs),
-    /// Delete sessions with all they keep
+    /// Delete sessions with all they keep, and with the sessions of their sub-agents
     Delete(DeleteArgs),
 }
 

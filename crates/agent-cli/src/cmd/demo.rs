@@ -15,6 +15,7 @@ use agent_testkit::{Script, SimProvider};
 use serde::Serialize;
 
 use super::run;
+use crate::agents::Agents;
 use crate::args::{DemoArgs, ReachArgs};
 use crate::assemble::{self, Base};
 use crate::error::CliError;
@@ -64,6 +65,8 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
         workspace: &place.workspace,
         reach: &ReachArgs::usual(),
         skills: Skills::default(),
+        agents: Agents::default(),
+        models: None,
         store: Arc::new(SqliteStore::open(&place.data)?),
         permissions,
         max_steps: MAX_STEPS,

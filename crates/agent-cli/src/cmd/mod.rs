@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod memory;
 pub(crate) mod permissions;
 pub(crate) mod resume;
 pub(crate) mod run;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use agent::{EventBody, SessionId, Store, Usage};
-use agent_core::{Event, Prices, SessionSummary};
+use agent_core::{Event, Prices, SessionSummary, Spent};
 use agent_providers::Catalog;
 use serde::Serialize;
 
@@ -48,6 +49,9 @@ struct SessionSums {
     /// What each model had of it.
     #[serde(skip)]
     parts: BTreeMap<String, Sums>,
+    /// What its sub-agents used, which is in their own sessions and not in its sums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<Spent>,
 }
 
 #[derive(Debug, Serialize)]
@@ -124,7 +128,15 @@ async fn of_session(
     let mut sum = Sums::default();
     parts.0.values().for_each(|part| sum.add(part));
     sums = Sums { hit_rate: sums.usage.hit_rate(), usage: sums.usage, turns: sums.turns, ..sum };
-    Ok(SessionSums { id: line.id, model: line.model, sums, parts: parts.0 })
+    let state = match store.state(&line.id).await {
+        Ok(state) => state,
+        Err(error) => {
+            writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?;
+            None
+        }
+    };
+    let children = state.map(|state| state.checkpoint.children.session).filter(|spent| !spent.is_nothing());
+    Ok(SessionSums { id: line.id, model: line.model, sums, parts: parts.0, children })
 }
 
 /// What is left of a sum.
@@ -232,10 +244,15 @@ fn both(is_first: bool, sum: Option<f64>, cost: Option<f64>) -> Option<f64> {
 }
 
 fn print(out: &mut impl Write, stats: &Stats) -> Result<(), CliError> {
-    for SessionSums { id, model, sums, parts } in &stats.sessions {
+    for SessionSums { id, model, sums, parts, children } in &stats.sessions {
         block(out, &format!("{id}  {model}"), sums)?;
         for (model, part) in parts.iter().filter(|_| parts.len() > 1) {
             block(out, &format!("{id}, of that {model}"), part)?;
+        }
+        if let Some(spent) = children {
+            let seconds = Duration::from_millis(spent.elapsed_ms).as_secs_f64();
+            let line = usage_line(&spent.usage);
+            writeln!(out, "  sub-agents, not in it: {line}; cost ${:.4}; {seconds:.1} s", spent.cost_usd())?;
         }
     }
     if stats.sessions.len() > 1 {

@@ -31,13 +31,13 @@ fn understood(layer: Layer, path: &Path, text: &str) -> Result<ToolSettings, Cli
 }
 
 /// Whether there is no such file, or a file where its folder would be.
-pub(super) fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The text of a file; a pipe or a device is refused before it could hold the program up.
 #[expect(clippy::disallowed_methods, reason = "the program owns its settings files")]
-pub(super) fn text(path: &Path) -> io::Result<String> {
+pub(crate) fn text(path: &Path) -> io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

@@ -13,6 +13,7 @@ use agent::{
 };
 use agent_core::Layer;
 
+pub(crate) use file::{is_missing, text};
 pub(crate) use keep::Keeper;
 
 use crate::args::{PermissionsCheckArgs, RuleArgs};
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) hooks: Vec<HookSpec>,
     /// Where rules go that a person wants to be remembered.
     pub(crate) keeper: Keeper,
+    /// Whether the user trusts the workspace.
+    pub(crate) is_trusted: bool,
     /// What of the workspace's own settings does not hold.
     withheld: Option<Withheld>,
 }
@@ -95,7 +98,7 @@ pub(crate) fn load(workspace: &Path, given: &Given<'_>) -> Result<Settings, CliE
     }
     let keeper = Keeper::new(&workspace, user_file.as_deref(), is_trusted);
     let withheld = (!what.is_empty()).then_some(Withheld { what, user_file });
-    Ok(Settings { workspace, permissions, hooks, keeper, withheld })
+    Ok(Settings { workspace, permissions, hooks, keeper, is_trusted, withheld })
 }
 
 impl RuleArgs {

@@ -1,6 +1,6 @@
 //! The one writer: a step, a park or an end is one atomic write, with the events that follow from it.
 
-use agent_core::{Entry, EventBody, ModelProfile, RawJson, StepNo, StepRecord, Usage};
+use agent_core::{Entry, EventBody, ModelProfile, RawJson, Spent, StepNo, StepRecord, Usage};
 use agent_turn::Want;
 
 use super::Drive;
@@ -41,7 +41,9 @@ impl Drive {
 
     /// Counts a call of a model at its prices.
     pub(super) fn pay_at(&mut self, model: &ModelProfile, usage: &Usage) {
-        self.seen.cost_usd += model.prices.as_ref().map_or(0.0, |prices| prices.cost(usage));
+        let cost_usd = model.prices.as_ref().map_or(0.0, |prices| prices.cost(usage));
+        self.seen.cost_usd += cost_usd;
+        self.live.nano_usd = self.live.nano_usd.saturating_add(Spent::nanos(cost_usd));
         self.spent += usage;
         self.live.usage += usage;
         if *usage == Usage::default() {

@@ -113,7 +113,7 @@ impl Drive {
             text: self.last_words(),
             steps: self.turn.steps(),
             usage: self.spent.clone(),
-            children: self.children.clone(),
+            children: self.live.children.turn.usage.clone(),
             requests: self.open_requests(),
             error: self.error.clone(),
             output: self.final_output(),
@@ -138,6 +138,7 @@ impl Drive {
         let now_ms = self.config.clock.now_ms();
         let millis = u64::try_from(now_ms.saturating_sub(self.seen_ms)).unwrap_or(0);
         self.seen_ms = now_ms;
+        self.live.elapsed_ms = self.live.elapsed_ms.saturating_add(millis);
         let todos = self
             .live
             .slots

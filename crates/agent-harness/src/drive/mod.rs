@@ -23,13 +23,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use agent_core::{
-    CallId, Cancel, EntryId, InputId, ModelError, RawJson, RoundSummary, SessionId, TerminalReason, TurnId,
-    Usage, UserMessage,
+    CallId, Cancel, EntryId, InputId, ModelError, RawJson, RoundSummary, SessionId, Spent, TerminalReason,
+    TurnId, Usage, UserMessage,
 };
 use agent_prepare::Prepared;
 use agent_turn::{Report, Rules, Seen, Turn, Want};
 use tracing::Instrument;
 
+use crate::HarnessError;
 use crate::children::{Share, WithChildren};
 use crate::compaction::Done;
 use crate::config::HarnessConfig;
@@ -37,7 +38,6 @@ use crate::live::{Live, Loaded};
 use crate::outbox::Outbox;
 use crate::retry::RetryBudget;
 use crate::run::{Next, StepReport, TurnEnd};
-use crate::{HarnessError, kin};
 
 pub(crate) use ask::{apart, asked};
 pub(crate) use park::{fits, is_ready};
@@ -77,8 +77,6 @@ pub(crate) struct Drive {
     spent: Usage,
     /// Calls of the turn that were refused.
     denied: u32,
-    /// Tokens of the turn's sub-agents.
-    children: Usage,
     /// Tokens of the last model call, until a commit records them: also of one that failed or was stopped.
     unrecorded: Option<Usage>,
     /// Tokens of the step's attempts that failed.
@@ -167,7 +165,6 @@ impl Drive {
             error: None,
             spent: Usage::default(),
             denied: 0,
-            children: Usage::default(),
             unrecorded: None,
             voided: Usage::default(),
             saved: None,
@@ -257,7 +254,6 @@ impl Drive {
             }
             self.cannot_prepare(cause.to_string()).await?;
         }
-        self.count_children().await?;
         self.share_anew().await.map_err(|cause| HarnessError::Call { session: self.session(), cause })?;
         for report in std::mem::take(&mut self.recovered.reports) {
             self.report(report).await?;
@@ -289,6 +285,7 @@ impl Drive {
     }
 
     async fn run_tools(&mut self) -> Result<(), HarnessError> {
+        self.tell_seen();
         let Want::Tools(pending) = self.turn.poll() else { return Ok(()) };
         let work = tools::Work {
             pending: pending.clone(),
@@ -300,10 +297,9 @@ impl Drive {
             share: self.share(),
         };
         let worked = tools::run(&self.config, &mut self.live, &mut self.out, &self.cancel, work).await?;
-        let tools::Worked { results, spent, children } = worked;
+        let tools::Worked { results, spent } = worked;
         let model = self.config.summary_model.as_ref().unwrap_or(&self.config.model).clone();
         self.pay_beside(model.profile(), &spent);
-        self.children += &children;
         for result in results {
             self.report(Report::Result(result)).await?;
         }
@@ -320,21 +316,14 @@ impl Drive {
 
     /// What the step at work leaves to its sub-agents.
     fn share(&self) -> Share {
-        let mut usage = self.turn.usage().clone();
-        usage += &self.children;
-        Share::new(self.turn.steps(), usage)
-    }
-
-    /// Counts what sub-agents used before the turn was taken up, and nothing of other turns.
-    async fn count_children(&mut self) -> Result<(), HarnessError> {
-        let begins = matches!(self.turn.poll(), Want::Prepare(_)) && self.turn.steps() == 0;
-        let is_fresh = begins && self.recovered.reports.is_empty();
-        self.children = if self.config.children.is_some() && !is_fresh {
-            kin::spent(&*self.config.store, &self.live.meta.id, self.turn.id()).await?
-        } else {
-            Usage::default()
-        };
-        Ok(())
+        let mut spent = self.turn.spent();
+        // Their time is in the turn's own, which waited for them.
+        let Spent { usage, nano_usd, .. } = &self.live.children.turn;
+        spent += &Spent { usage: usage.clone(), nano_usd: *nano_usd, elapsed_ms: 0 };
+        // The answer that gives the tasks is in no completed step yet.
+        spent.usage +=
+            &self.turn.pending().map(|pending| pending.response().usage.clone()).unwrap_or_default();
+        Share::new(self.turn.steps(), spent, self.seen_ms)
     }
 
     /// Tells the turn, and commits when that completed a step or ended the turn.
@@ -342,7 +331,7 @@ impl Drive {
         let at = self.turn.step();
         self.tell_seen();
         let config = self.config.clone();
-        let stop = WithChildren { own: &*config.stop, children: &self.children };
+        let stop = WithChildren { own: &*config.stop, children: &self.live.children.turn };
         let rules = Rules { stop: &stop, mode: &config.mode };
         let step = self.turn.handle(rules, report)?;
         let stopped =
@@ -351,8 +340,15 @@ impl Drive {
             self.turn.handle(rules, Report::Aborted(None))?;
         }
         match (step, self.turn.poll()) {
-            (Some(step), _) => self.commit_step(at, step).await,
-            (None, Want::End(_) | Want::Park(_)) => self.write().await,
+            (Some(step), _) => {
+                self.close_children(|_| true).await;
+                self.commit_step(at, step).await
+            }
+            (None, Want::Park(_)) => {
+                self.close_children(|held| held.reply.is_some()).await;
+                self.write().await
+            }
+            (None, Want::End(_)) => self.write().await,
             (None, Want::Prepare(_) | Want::Model | Want::Tools(_)) => Ok(()),
         }
     }

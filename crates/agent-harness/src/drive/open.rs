@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, Retried, StepNo,
+    Diagnostic, Entry, EntryId, EventBody, HeldRequest, JournalRecord, Repair, Retried, Spent, StepNo,
 };
 use agent_turn::{Report, Turn, Want};
 
@@ -41,6 +41,7 @@ impl Drive {
         self.turn_from = EntryId::at(self.live.history.len());
         self.live.last_turn = self.turn.id().number();
         self.live.retried = Retried::default();
+        self.live.children.turn = Spent::default();
         self.out.turn = Some(self.turn.id());
         self.out.step = None;
         self.out.stage(EventBody::TurnStarted {});
@@ -105,6 +106,11 @@ impl Drive {
                 JournalRecord::Started(call) => {
                     recovered.lost.insert(call);
                 }
+                JournalRecord::Sent(child) => {
+                    self.live.sent.insert(child);
+                }
+                // No commit has counted it yet: this one's empties the journal.
+                JournalRecord::Returned(spent) => self.live.children.add(&spent),
                 JournalRecord::Waits(request) => {
                     recovered.lost.remove(&request.call);
                     self.live.requests.push(HeldRequest { request, reply: None });

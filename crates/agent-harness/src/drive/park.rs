@@ -87,6 +87,15 @@ impl Drive {
         Ok(kin::requests(&self.config, &self.live.meta.id, &self.live.requests).await?)
     }
 
+    /// Ends the sub-agents that these requests are for and nobody waits for any more. It comes before the write that says so:
+    /// after a crash in between the turn is as it was, and finds that they ended.
+    pub(super) async fn close_children(&self, is_closed: impl Fn(&HeldRequest) -> bool) {
+        let held = self.live.requests.iter().filter(|held| held.request.agent_task().is_some());
+        for held in held.filter(|held| is_closed(held)) {
+            kin::close(&self.config, &self.live.meta.id, &held.request).await;
+        }
+    }
+
     /// The requests that are open.
     pub(super) fn open_requests(&self) -> Vec<InputRequest> {
         let open = self.live.requests.iter().filter(|held| held.reply.is_none());

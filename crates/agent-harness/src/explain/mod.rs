@@ -240,6 +240,8 @@ fn unanswered(record: &SessionRecord) -> Vec<String> {
         JournalRecord::Response(pending) => Some(pending),
         JournalRecord::Active(_)
         | JournalRecord::Started(_)
+        | JournalRecord::Sent(_)
+        | JournalRecord::Returned(_)
         | JournalRecord::Waits(_)
         | JournalRecord::Finished { .. } => None,
     });

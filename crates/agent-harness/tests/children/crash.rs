@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{EventBody, History};
+use agent_core::{EventBody, History, SessionId};
 use agent_harness::TurnEnd;
 use agent_store::Store;
 use agent_testkit::Reply;
@@ -46,6 +46,17 @@ async fn check(store: &Points, effects: &Effects, at: &str) {
     let events = store.events(&id(), 0).await.unwrap();
     let done = |event: &&agent_core::Event| matches!(event.body, EventBody::SubagentCompleted { .. });
     assert_eq!(events.iter().filter(done).count(), 2, "{at}");
+    let began = |event: &&agent_core::Event| matches!(event.body, EventBody::SubagentStarted { .. });
+    assert_eq!(events.iter().filter(began).count(), 2, "{at}: each is told of once");
+    let used = |id: SessionId| async move { store.state(&id).await.unwrap().unwrap().checkpoint };
+    let mut below = 0;
+    for line in store.sessions().await.unwrap() {
+        let line = line.unwrap();
+        below += if line.id.parent().is_some() { line.usage.total_input() } else { 0 };
+    }
+    let children = used(id()).await.children;
+    assert_eq!(children.session.usage.total_input(), below, "{at}: what each used counts once");
+    assert_eq!(children.session, children.turn, "{at}");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Sub-agents: sessions of their own below a parent's permissions and budget, which survive a crash (requirement L10).
 
 mod crash;
+mod events;
+mod orphans;
 mod permissions;
+mod spent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,7 +165,9 @@ fn depth_is_bounded() {
         assert_eq!(grandchild.parent(), Some(child.as_str()));
         let record = store.load(&grandchild).await.unwrap().unwrap();
         assert!(
-            record.entries.join("\n").contains("There is no tool called `agent`"),
+            record.entries.join("\n").contains(
+                "a sub-agent at this depth cannot have sub-agents of its own. Do the task yourself."
+            ),
             "{:?}",
             record.entries
         );

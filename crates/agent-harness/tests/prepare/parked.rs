@@ -47,7 +47,11 @@ async fn park(store: &Points, record: SessionRecord) -> Revision {
         match written {
             JournalRecord::Response(pending) => drop(turn.handle(&stop, Report::Response(pending)).unwrap()),
             JournalRecord::Active(names) => active = Some(names),
-            JournalRecord::Started(_) | JournalRecord::Waits(_) | JournalRecord::Finished { .. } => {}
+            JournalRecord::Started(_)
+            | JournalRecord::Sent(_)
+            | JournalRecord::Returned(_)
+            | JournalRecord::Waits(_)
+            | JournalRecord::Finished { .. } => {}
         }
     }
     assert!(active.is_some());

@@ -121,11 +121,17 @@ fn broken() -> Result<String, ToolError> {
 pub(crate) struct Points {
     inner: MemoryStore,
     writes: Arc<AtomicUsize>,
+    looks_back: Arc<AtomicUsize>,
 }
 
 impl Points {
     pub(crate) fn writes(&self) -> usize {
         self.writes.load(Ordering::SeqCst)
+    }
+
+    /// How often all events of a session were read, which takes the longer the more was said.
+    pub(crate) fn looks_back(&self) -> usize {
+        self.looks_back.load(Ordering::SeqCst)
     }
 
     async fn around<T>(&self, write: impl Future<Output = T>) -> T {
@@ -197,6 +203,7 @@ impl Store for Points {
     }
 
     async fn events(&self, session: &SessionId, after_seq: u64) -> Result<Vec<Event>, StoreError> {
+        self.looks_back.fetch_add(1, Ordering::SeqCst);
         self.inner.events(session, after_seq).await
     }
     async fn usage(&self, session: &SessionId) -> Result<Vec<(Revision, Usage)>, StoreError> {

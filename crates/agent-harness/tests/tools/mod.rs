@@ -122,6 +122,8 @@ async fn journaled(store: &Points) -> Vec<ToolOutput> {
         JournalRecord::Response(_)
         | JournalRecord::Active(_)
         | JournalRecord::Started(_)
+        | JournalRecord::Sent(_)
+        | JournalRecord::Returned(_)
         | JournalRecord::Waits(_) => None,
     });
     finished.collect()

@@ -190,8 +190,10 @@ impl Found {
         if checkpoint.turn.is_some() && !(is_whole && is_known && !self.lacks_entries) {
             let why = "entries or journal records of it are missing, so it cannot be taken up";
             self.left_out.push(LeftOut::new("the open turn", why));
-            let Checkpoint { last_turn, slots, usage, compaction, .. } = checkpoint;
-            checkpoint = Checkpoint { last_turn, slots, usage, compaction, ..Checkpoint::default() };
+            let Checkpoint { last_turn, slots, usage, nano_usd, elapsed_ms, children, compaction, .. } =
+                checkpoint;
+            let spent = Checkpoint { usage, nano_usd, elapsed_ms, children, ..Checkpoint::default() };
+            checkpoint = Checkpoint { last_turn, slots, compaction, ..spent };
             return (checkpoint, Vec::new());
         }
         if is_whole {

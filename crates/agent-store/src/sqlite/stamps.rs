@@ -140,6 +140,9 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         active,
         requests,
         retried,
+        nano_usd,
+        elapsed_ms,
+        children,
     } = checkpoint;
     Cow::Owned(Checkpoint {
         turn: turn.clone(),
@@ -153,6 +156,9 @@ pub(super) fn without(checkpoint: &Checkpoint) -> Cow<'_, Checkpoint> {
         active: active.clone(),
         requests: requests.clone(),
         retried: *retried,
+        nano_usd: *nano_usd,
+        elapsed_ms: *elapsed_ms,
+        children: children.clone(),
     })
 }
 

@@ -1,8 +1,8 @@
 //! What one commit and its journal write: all of it, once, in order.
 
 use agent_core::{
-    Checkpoint, Commit, CompactionState, EntryId, Event, EventBody, History, JournalRecord, RawJson, Retried,
-    Revision, TerminalReason, ToolOutput, ToolResult, Usage,
+    Checkpoint, Commit, CompactionState, EntryId, Event, EventBody, History, JournalRecord, OfChildren,
+    RawJson, Retried, Revision, Spent, TerminalReason, ToolOutput, ToolResult, Usage,
 };
 use agent_store::StoreError;
 
@@ -26,6 +26,9 @@ pub async fn loads_the_bytes_that_were_written(subject: Subject) {
         active: Some(["look".to_owned()].into()),
         requests: vec![held("c2")],
         retried: Retried { step: 1, turn: 3 },
+        nano_usd: 250_000_000,
+        elapsed_ms: 1_500,
+        children: OfChildren { session: of_child(3), turn: of_child(2) },
     };
     let commit = Commit { entries: &entries, checkpoint: &checkpoint, ..plain(&open) };
     open.revision = open.store.commit(&open.lease, commit).await.unwrap().revision;
@@ -171,4 +174,8 @@ pub async fn usage_is_kept_for_each_commit(subject: Subject) {
     }
     let found = open.store.usage(&open.id).await.unwrap();
     assert_eq!(found, [(Revision(1), raw), (Revision(3), usage(6))]);
+}
+
+fn of_child(n: u64) -> Spent {
+    Spent { usage: Usage { input: n, output: 1, ..Usage::default() }, nano_usd: n, elapsed_ms: 7 * n }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use agent_core::{
     AssistantPart, CallId, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, HeldRequest,
-    InputRequest, JournalRecord, PendingStep, RawJson, Reads, Reply, RequestId, Response, Retried, Rewrite,
-    SessionId, SessionMeta, Slots, StepRecord, SystemBlock, Text, Todo, TodoStatus, ToolCall, ToolCard,
-    ToolInput, ToolOutput, ToolResult, Usage, UserMessage, Wait,
+    InputRequest, JournalRecord, OfChildren, PendingStep, RawJson, Reads, Reply, RequestId, Response,
+    Retried, Rewrite, SessionId, SessionMeta, Slots, Spent, StepRecord, SystemBlock, Text, Todo, TodoStatus,
+    ToolCall, ToolCard, ToolInput, ToolOutput, ToolResult, Usage, UserMessage, Wait,
 };
 
 pub(super) fn none() -> Checkpoint {
@@ -100,15 +100,7 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
         allowed: Vec::new(),
         tools: BTreeMap::new(),
     },
-    usage: Usage {
-        input: 0,
-        output: 0,
-        reasoning: 0,
-        cache_read: 0,
-        cache_write_5m: 0,
-        cache_write_1h: 0,
-        raw: None,
-    },
+    usage: NO_USAGE,
     asked_ms: None,
     asked_otherwise: false,
     compaction: CompactionState { failures: 0, after: 0 },
@@ -116,6 +108,19 @@ pub(super) static EMPTY: Checkpoint = Checkpoint {
     active: None,
     requests: Vec::new(),
     retried: Retried { step: 0, turn: 0 },
+    nano_usd: 0,
+    elapsed_ms: 0,
+    children: OfChildren { session: NOTHING, turn: NOTHING },
+};
+const NOTHING: Spent = Spent { usage: NO_USAGE, nano_usd: 0, elapsed_ms: 0 };
+const NO_USAGE: Usage = Usage {
+    input: 0,
+    output: 0,
+    reasoning: 0,
+    cache_read: 0,
+    cache_write_5m: 0,
+    cache_write_1h: 0,
+    raw: None,
 };
 
 /// Holds a call to the error that it must be refused with.

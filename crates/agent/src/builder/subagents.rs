@@ -2,7 +2,7 @@
 
 use agent_harness::Children;
 #[cfg(feature = "builtins")]
-use agent_tools::ToolSet;
+use agent_tools::{ToolSet, ToolSetError};
 
 use super::AgentBuilder;
 
@@ -34,9 +34,9 @@ impl<M> AgentBuilder<M> {
 
 /// The tools with the tool `agent` behind them, where there are sub-agents.
 #[cfg(feature = "builtins")]
-pub(super) fn with_tool(tools: ToolSet, children: Option<&Children>) -> ToolSet {
+pub(super) fn with_tool(tools: ToolSet, children: Option<&Children>) -> Result<ToolSet, ToolSetError> {
     let Some(children) = children.filter(|_| tools.get(agent_core::AGENT_ACTION).is_none()) else {
-        return tools;
+        return Ok(tools);
     };
     let kinds: Vec<_> = children
         .kinds
@@ -46,7 +46,5 @@ pub(super) fn with_tool(tools: ToolSet, children: Option<&Children>) -> ToolSet 
             description: kind.description.clone(),
         })
         .collect();
-    // No name is there twice, so this fails for no set.
-    let with = ToolSet::builder().extend(tools.iter().cloned()).with(agent_builtins::agent(&kinds));
-    with.freeze().unwrap_or(tools)
+    ToolSet::builder().extend(tools.iter().cloned()).with(agent_builtins::agent(&kinds)).freeze()
 }

@@ -47,21 +47,18 @@ impl<M> AgentBuilder<M> {
     }
 
     /// Has something done behind each step that was committed, beside the turn (requirement L11); may be called several times.
-    #[must_use]
     pub fn after_step(mut self, work: impl AfterStep + 'static) -> Self {
         self.parts.after_step.push(Arc::new(work));
         self
     }
 
     /// Where the rolling notes on a session are read when its context is about to be compacted (requirement C2).
-    #[must_use]
     pub fn notes(mut self, source: impl NotesSource + 'static) -> Self {
         self.parts.notes = Some(Arc::new(source));
         self
     }
 
     /// The process that the agent runs in, where several agents share one (requirement K2); it has one of its own otherwise.
-    #[must_use]
     pub fn process(mut self, process: Process) -> Self {
         self.parts.process = process;
         self

@@ -65,9 +65,9 @@ pub(crate) async fn delete(args: DeleteArgs) -> Result<ExitCode, CliError> {
     for id in args.ids {
         let id = SessionId::new(id)?;
         let store = found(args.data.data_dir.clone(), &id).await?;
-        let lease = store.lease(&id).await?;
-        store.delete(lease).await?;
-        writeln!(stdout(), "deleted {id}")?;
+        for deleted in agent::delete_family(&store, &id).await? {
+            writeln!(stdout(), "deleted {deleted}")?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

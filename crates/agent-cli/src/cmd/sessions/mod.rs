@@ -7,7 +7,7 @@ use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use agent::{InputRequest, SessionId, SqliteStore, Store, TerminalReason};
+use agent::{InputRequest, SessionId, SqliteStore, Store, StoreError, TerminalReason};
 use agent_core::SessionSummary;
 use serde::Serialize;
 
@@ -24,6 +24,9 @@ use crate::{assemble, env, parked};
 struct Listed<'a> {
     #[serde(flatten)]
     summary: &'a SessionSummary,
+    /// The session that it is a sub-agent of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
     /// What its open turn waits for.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     requests: &'a [InputRequest],
@@ -47,13 +50,14 @@ pub(crate) async fn list(args: ListArgs) -> Result<ExitCode, CliError> {
         };
         let requests = waits_for(&store, session).await?;
         if args.json {
-            let listed = Listed { summary: session, requests: &requests };
+            let listed = Listed { summary: session, parent: session.id.parent(), requests: &requests };
             writeln!(out, "{}", serde_json::to_string(&listed)?)?;
             continue;
         }
         writeln!(out, "{}", line_of(session, &requests))?;
+        let answers = answers_at(&sessions, &session.id);
         for request in &requests {
-            for line in parked::lines(&session.id, request, &args.data.flags()) {
+            for line in parked::lines(answers, request, &args.data.flags()) {
                 writeln!(out, "  {line}")?;
             }
         }
@@ -82,6 +86,16 @@ async fn waits_for(store: &SqliteStore, session: &SessionSummary) -> Result<Vec<
     }
 }
 
+/// The session at which requests of this one are answered: the one that all of its parents work for.
+fn answers_at<'a>(sessions: &'a [Result<SessionSummary, StoreError>], id: &'a SessionId) -> &'a SessionId {
+    let named = |name| sessions.iter().flatten().map(|line| &line.id).find(|id| id.as_str() == name);
+    let mut id = id;
+    while let Some(parent) = id.parent().and_then(named) {
+        id = parent;
+    }
+    id
+}
+
 fn line_of(session: &SessionSummary, requests: &[InputRequest]) -> String {
     let state = match (&session.terminal, requests.first()) {
         (_, Some(request)) => TerminalReason::Parked(request.wait.kind()).to_string(),
@@ -90,8 +104,9 @@ fn line_of(session: &SessionSummary, requests: &[InputRequest]) -> String {
         (None, None) if session.turns == 0 => "new".to_owned(),
         (None, None) => "open".to_owned(),
     };
+    let of = session.id.parent().map_or_else(String::new, |parent| format!(", sub-agent of {parent}"));
     format!(
-        "{}  {}  {}, {}, {state}, {} tokens in, {} out",
+        "{}  {}  {}, {}, {state}, {} tokens in, {} out{of}",
         session.id,
         session.model,
         counted(session.turns, "turn", "turns"),
@@ -113,7 +128,7 @@ async fn found(data_dir: Option<PathBuf>, id: &SessionId) -> Result<SqliteStore,
     // Its blobs can be named whatever else of it is damaged.
     match store.blobs(id).await {
         Ok(_) => Ok(store),
-        Err(agent::StoreError::Missing(_)) => Err(missing()),
+        Err(StoreError::Missing(_)) => Err(missing()),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,8 +3,8 @@
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
-use agent::{Salvaged, SessionId, Store};
-use agent_core::{Entry, History};
+use agent::{EventBody, Salvaged, SessionId, SqliteStore, Store, TerminalReason, Usage};
+use agent_core::{Entry, History, Spent};
 
 use super::found;
 use crate::args::ShowArgs;
@@ -32,8 +32,13 @@ pub(crate) async fn show(args: ShowArgs) -> Result<ExitCode, CliError> {
                 }
             }
         }
+        children(&store, &found).await?;
         if let Some(checkpoint) = &found.checkpoint {
             writeln!(out, "\n{}", usage_line(&checkpoint.usage))?;
+            let Spent { usage, .. } = &checkpoint.children.session;
+            if *usage != Usage::default() {
+                writeln!(out, "sub-agents, not in it: {}", usage_line(usage))?;
+            }
         }
     }
     for words in &damage {
@@ -73,6 +78,34 @@ fn conversation(found: &Salvaged, numbers: bool, damage: &mut Vec<String>) -> Re
                 damage.push(format!("entry {n}: {}", unreadable.cause));
             }
         }
+    }
+    Ok(())
+}
+
+/// The sub-agents that the session gave tasks to, in order, with how far each came and what it used.
+async fn children(store: &SqliteStore, found: &Salvaged) -> Result<(), CliError> {
+    let mut out = stdout();
+    for event in &found.events {
+        let EventBody::SubagentStarted { child, kind, task, .. } = &event.body else { continue };
+        let kind = kind.as_ref().map_or_else(String::new, |kind| format!(" ({})", plain(kind)));
+        writeln!(out, "\nsub-agent {child}{kind}: {}", short(task.as_str()))?;
+        let state = match store.state(child).await {
+            Ok(Some(state)) => state,
+            Ok(None) => {
+                writeln!(out, "  there is no such session here")?;
+                continue;
+            }
+            Err(error) => {
+                writeln!(out, "  {}", plain(&error.to_string()))?;
+                continue;
+            }
+        };
+        let how = match (&state.terminal, state.open_requests().first()) {
+            (_, Some(request)) => TerminalReason::Parked(request.wait.kind()).to_string(),
+            (Some(reason), None) => reason.to_string(),
+            (None, None) => "open".to_owned(),
+        };
+        writeln!(out, "  {how}; {}", usage_line(&state.checkpoint.spent_by_all().usage))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use agent_core::{ActionOutcome, Layer, ParkKind, ToolCall, ToolOutput};
 use agent_tools::{Pattern, PermissionRule, Preflight, Proposal, ToolError, Verdict, preflight, resolve};
 
+use super::child;
 use super::hold::{self, Replied};
 use super::hooks::{self, Hooked};
 use super::{Admitted, Cleared, Done, Said, Site, classify};
@@ -34,7 +35,7 @@ pub(super) async fn check(site: &Site<'_>, call: &ToolCall) -> Option<Checked> {
     }
     let (tool, input) = match preflight(&site.config.tools, call) {
         Preflight::Run(tool, input) => (tool, input),
-        Preflight::Answer(output) => return at_once(output),
+        Preflight::Answer(output) => return at_once(child::too_deep(site, call).unwrap_or(output)),
     };
     if site.lost.contains(&call.id) && !tool.traits().idempotent {
         return at_once(ToolOutput::error(OUTCOME_UNKNOWN));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    ActionOutcome, AgentTask, Cancel, EventBody, Excerpt, HeldRequest, InputRequest, SessionId, SessionState,
-    TerminalReason, ToolOutput, Usage,
+    AGENT_ACTION, ActionOutcome, AgentTask, Cancel, EventBody, Excerpt, HeldRequest, InputRequest,
+    JournalRecord, SessionId, SessionState, Spent, TerminalReason, ToolCall, ToolOutput,
 };
 use agent_store::StoreError;
 use agent_tools::Tool;
@@ -25,7 +25,7 @@ use crate::children::config_of;
 use crate::config::HarnessConfig;
 use crate::kin::{Told, told};
 use crate::unless::unless_cancelled;
-use crate::{HarnessError, Run, Session};
+use crate::{HarnessError, Run, Session, kin};
 
 /// A call whose task a sub-agent is to do.
 pub(super) struct Errand {
@@ -54,7 +54,8 @@ pub(super) struct Returned {
     pub(super) child: SessionId,
     pub(super) reason: Option<TerminalReason>,
     pub(super) steps: u32,
-    pub(super) usage: Usage,
+    /// What it used, with its own children.
+    pub(super) spent: Spent,
 }
 
 /// How the work on a child's turn ended.
@@ -73,21 +74,30 @@ pub(super) fn is_errand(site: &Site<'_>, waiting: &Waiting) -> bool {
 }
 
 impl Desk<'_> {
-    /// Makes ready what a child is run with, and tells that one begins.
+    /// Makes ready what a child is run with, and tells that one begins, once.
     pub(super) async fn send(&mut self, errand: Errand) -> Result<Sent, HarnessError> {
         let Waiting { call, input, wait } = errand.waiting.clone();
         let is_task = |held: &&HeldRequest| {
             held.request.call == call.id && held.reply.is_none() && held.request.agent_task().is_some()
         };
-        let request = match self.live.requests.iter().find(is_task) {
-            // It was parked on before.
+        let held = self.live.requests.iter().find(is_task);
+        // One that it was parked on was told of before.
+        let is_known = held.is_some();
+        let request = match held {
             Some(held) => held.request.clone(),
             None => self.request(&call, &input, wait),
         };
-        let child = self.child(&request);
-        if let Ok(Child { id, task, config }) = &child
-            && config.store.state(id).await?.is_none()
+        let Some(id) = request.child_session(&self.site.session) else {
+            return Ok(Sent { errand, request, child: Err(NO_TASK.to_owned()) });
+        };
+        let state = self.site.config.store.state(&id).await?;
+        let child = self.child(&request, id, state.as_ref());
+        if let Ok(Child { id, task, .. }) = &child
+            && !is_known
+            && state.is_none()
+            && self.live.sent.insert(id.clone())
         {
+            self.records.push(JournalRecord::Sent(id.clone()));
             self.out.stage(EventBody::SubagentStarted {
                 call: request.call.clone(),
                 child: id.clone(),
@@ -98,22 +108,39 @@ impl Desk<'_> {
         Ok(Sent { errand, request, child })
     }
 
-    fn child(&self, request: &InputRequest) -> Result<Child, String> {
+    /// `state` is how far it came before.
+    fn child(
+        &self,
+        request: &InputRequest,
+        id: SessionId,
+        state: Option<&SessionState>,
+    ) -> Result<Child, String> {
         let site = self.site;
-        let task = request.agent_task().map(|input| input.to::<AgentTask>());
-        let (Some(Ok(task)), Some(id)) = (task, request.child_session(&site.session)) else {
+        let Some(Ok(task)) = request.agent_task().map(|input| input.to::<AgentTask>()) else {
             return Err(NO_TASK.to_owned());
         };
-        if site.config.children.as_ref().is_none_or(|children| children.levels == 0) {
+        if is_last_level(site.config) {
             return Err(TOO_DEEP.to_owned());
         }
-        let config = config_of(site.config, task.kind.as_deref(), site.active, (&id, &site.share));
+        let before = state.map(|state| state.checkpoint.spent_by_all()).unwrap_or_default();
+        let allowance = site.share.allow(&id, before, site.config.clock.now_ms());
+        let config = config_of(site.config, task.kind.as_deref(), site.active, allowance);
         let config = config.ok_or_else(|| match &task.kind {
             Some(kind) => format!("Not done: this program has no agents of kind `{kind}`. Leave `kind` out."),
             None => NO_TASK.to_owned(),
         })?;
         Ok(Child { id, config: Arc::new(config), task })
     }
+}
+
+/// What a call of the tool `agent` is told where that tool was taken out, because there are no more levels.
+pub(super) fn too_deep(site: &Site<'_>, call: &ToolCall) -> Option<ToolOutput> {
+    let is_gone = call.name == AGENT_ACTION && site.config.tools.get(AGENT_ACTION).is_none();
+    (is_gone && is_last_level(site.config)).then(|| ToolOutput::error(TOO_DEEP))
+}
+
+fn is_last_level(config: &HarnessConfig) -> bool {
+    config.children.as_ref().is_some_and(|children| children.levels == 0)
 }
 
 /// Runs a child until its turn is over or waits.
@@ -137,11 +164,15 @@ pub(super) async fn run(site: &Site<'_>, sent: Sent) -> Result<Ended, HarnessErr
         Came::Over => None,
         Came::Broke(words) => Some(words),
     };
+    if broke.is_some() {
+        // Its call has a result, so nobody goes on with it.
+        kin::close(site.config, &site.session, &request).await;
+    }
     let told = told(&*child.config.store, &child.id).await?;
-    let (outcome, output) = result(site, &child.id, broke, &told);
-    let Told { reason, steps, usage, .. } = told;
+    let (outcome, output) = result(site, &child.id, broke.as_deref(), &told);
+    let Told { reason, steps, spent, .. } = told;
     errand.span.record("outcome", tracing::field::debug(outcome));
-    let returned = Returned { child: child.id, reason, steps, usage };
+    let returned = Returned { child: child.id, reason: reason.filter(|_| broke.is_none()), steps, spent };
     let finished = finish(site, errand.done(outcome, output)).await?;
     Ok(Ended::Returned(finished, returned))
 }
@@ -205,10 +236,10 @@ async fn until_over(run: Run, cancel: &Cancel) -> Result<Came, HarnessError> {
 fn result(
     site: &Site<'_>,
     child: &SessionId,
-    broke: Option<String>,
+    broke: Option<&str>,
     told: &Told,
 ) -> (ActionOutcome, ToolOutput) {
-    let Told { text, reason, steps, usage, failure } = told;
+    let Told { text, reason, steps, spent: Spent { usage, .. }, failure } = told;
     let ended = match (&broke, reason) {
         (None, Some(reason)) => reason.to_string(),
         (Some(_), _) | (None, None) => "broke down".to_owned(),
@@ -224,7 +255,7 @@ fn result(
         let words = if text.trim().is_empty() { SAID_NOTHING } else { text };
         return (ActionOutcome::Completed, ToolOutput::text(format!("{words}\n\n{line}")));
     }
-    let why = broke.as_ref().or(failure.as_ref()).map_or_else(String::new, |why| format!(" ({why})"));
+    let why = broke.or(failure.as_deref()).map_or_else(String::new, |why| format!(" ({why})"));
     let last = if text.trim().is_empty() { String::new() } else { format!("\n\nIts last words: {text}") };
     let words = format!("The sub-agent did not finish its task: {ended}{why}. {LOOK}{last}\n\n{line}");
     let outcome = match site.cancel.is_cancelled() {

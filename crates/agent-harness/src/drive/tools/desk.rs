@@ -75,11 +75,7 @@ impl<'a> Desk<'a> {
             records.push(JournalRecord::Response(work.pending.clone()));
             records.extend(work.active.cloned().map(JournalRecord::Active));
         }
-        let worked = Worked {
-            results: Vec::with_capacity(calls.len()),
-            spent: Usage::default(),
-            children: Usage::default(),
-        };
+        let worked = Worked { results: Vec::with_capacity(calls.len()), spent: Usage::default() };
         let (pending, turn_from) = (&work.pending, work.turn_from);
         Self { site, pending, turn_from, calls, live, out, records, is_blocked: false, worked }
     }
@@ -195,8 +191,10 @@ impl Desk<'_> {
 
     /// Tells that a sub-agent is done, and counts what it used.
     fn welcome(&mut self, finished: &Finished, returned: Returned) {
-        let Returned { child, reason, steps, usage } = returned;
-        self.worked.children += &usage;
+        let Returned { child, reason, steps, spent } = returned;
+        self.live.children.add(&spent);
+        let usage = spent.usage.clone();
+        self.records.push(JournalRecord::Returned(spent));
         let call = finished.call.id.clone();
         if let Some(request) = self.live.close_task(&call, &finished.output) {
             let how = Closed::Answered;

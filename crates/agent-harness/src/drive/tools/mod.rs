@@ -56,8 +56,6 @@ pub(super) struct Worked {
     pub(super) results: Vec<ToolResult>,
     /// Tokens of the models that shortened outputs.
     pub(super) spent: Usage,
-    /// Tokens of sub-agents.
-    pub(super) children: Usage,
 }
 
 /// What every call of a step is run with.

@@ -1,0 +1,71 @@
+//! A session with those of its sub-agents: found by their names, deleted together.
+
+use agent_core::SessionId;
+use agent_store::{Store, StoreError};
+
+/// Deletes a session with the sessions of its sub-agents, and theirs: nobody could take them up without it, and what they said
+/// is in its history. Answers which there were, the session itself first.
+///
+/// Nothing is deleted while another worker has one of them. After a crash on the way the session is still there, and deleting
+/// it again takes the rest.
+///
+/// # Errors
+/// [`StoreError::Missing`] for a session that does not exist, [`StoreError::Busy`] for one at work, and what the store says.
+pub async fn delete_family(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+    // Also of a damaged one it is known what it keeps.
+    store.blobs(id).await?;
+    let mut family = vec![id.clone()];
+    family.extend(descendants(store, id).await?);
+    let mut leases = Vec::with_capacity(family.len());
+    for one in &family {
+        leases.push(store.lease(one).await?);
+    }
+    for lease in leases.into_iter().rev() {
+        store.delete(lease).await?;
+    }
+    Ok(family)
+}
+
+/// The sessions of sub-agents below this one: every one behind its parent.
+async fn descendants(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+    let lines = store.sessions().await?;
+    let all: Vec<SessionId> = lines.into_iter().flatten().map(|line| line.id).collect();
+    let mut found: Vec<SessionId> = Vec::new();
+    let mut parents = vec![id.clone()];
+    while let Some(parent) = parents.pop() {
+        let children = all.iter().filter(|child| is_child(child, &parent));
+        let children: Vec<_> = children.filter(|child| !found.contains(child)).cloned().collect();
+        parents.extend(children.iter().cloned());
+        found.extend(children);
+    }
+    Ok(found)
+}
+
+/// Whether the name says so. A long name is cut in that of a child, and could be the beginning of another one's.
+fn is_child(child: &SessionId, parent: &SessionId) -> bool {
+    child.parent() == Some(parent.as_str()) && child.as_str().len() < LONGEST
+}
+
+/// As long as a name can be.
+const LONGEST: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_may_be_cut_is_nobodys() {
+        let check = |parent: &str, child: &str, expect: bool| {
+            let id = |name: &str| SessionId::new(name).unwrap();
+            assert_eq!(is_child(&id(child), &id(parent)), expect, "{parent} {child}");
+        };
+        let digits = ".sub-abababababababab";
+        check("s", &format!("s{digits}"), true);
+        check("s", &format!("s{digits}{digits}"), false);
+        check("s", &format!("t{digits}"), false);
+        check("s", "s.sub-", false);
+        let (short, long) = ("x".repeat(106), "x".repeat(107));
+        check(&short, &format!("{short}{digits}"), true);
+        check(&long, &format!("{long}{digits}"), false);
+    }
+}
