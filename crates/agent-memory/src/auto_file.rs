@@ -40,17 +40,17 @@ impl AutoFile {
         Self { dir: session_dir(data, session) }
     }
 
-    /// What was kept; the default before there was anything.
+    /// What was kept; the default before there was anything, and where it is no such record.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn read(&self) -> Result<AutoRecord, MemoryError> {
         let folder = match Folder::existing(&self.dir) {
             Ok(folder) => folder,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(AutoRecord::default()),
             Err(cause) => return Err(MemoryError::Open { path: self.dir.clone(), cause }),
         };
-        parsed(folder.text(FILE, BYTES)?.as_deref())
+        Ok(parsed(folder.text(FILE, BYTES)?.as_deref()))
     }
 
     /// Changes what is kept, while no other writer can come between.
@@ -61,7 +61,7 @@ impl AutoFile {
         let folder = Folder::open(&self.dir)?;
         let turn = folder.turn()?;
         let before = folder.text(FILE, BYTES)?;
-        let mut record = parsed(before.as_deref())?;
+        let mut record = parsed(before.as_deref());
         change(&mut record);
         let text = serde_json::to_string(&record).map_err(MemoryError::Sidecar)?;
         put(&turn, FILE, text.as_bytes(), before.as_deref())?;
@@ -69,11 +69,9 @@ impl AutoFile {
     }
 }
 
-fn parsed(text: Option<&str>) -> Result<AutoRecord, MemoryError> {
-    text.map_or_else(
-        || Ok(AutoRecord::default()),
-        |text| serde_json::from_str(text).map_err(MemoryError::Sidecar),
-    )
+/// What cannot be read is lost already, and begins anew: a run that looks at old entries again does less harm than none.
+fn parsed(text: Option<&str>) -> AutoRecord {
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 const FILE: &str = "auto-memory.json";
@@ -104,6 +102,10 @@ mod tests {
         }
         let record = file.read().unwrap();
         assert_eq!((record.runs, record.state.cursor, record.usage["a/b"].output), (2, EntryId::at(7), 6));
+        let beside = NotesFile::new(data.path(), &session).path().with_file_name(FILE);
+        std::fs::File::create(beside).unwrap();
+        assert_eq!(file.read().unwrap(), AutoRecord::default(), "what cannot be read begins anew");
+        assert_eq!(file.update(|record| record.runs = 9).unwrap().runs, 9);
         NotesFile::new(data.path(), &session).remove().unwrap();
         assert_eq!(file.read().unwrap(), AutoRecord::default());
     }
