@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use agent::memory::AutoFile;
 use agent::{EventBody, SessionId, Store, Usage};
 use agent_core::{Event, Prices, SessionSummary, Spent};
 use agent_providers::Catalog;
@@ -29,7 +31,7 @@ struct Sums {
     reasons: BTreeMap<String, u64>,
     /// How many turns each stop condition ended.
     stopped_by: BTreeMap<String, u64>,
-    /// Work behind turns, such as round summaries: a part of no turn, and not of `usage` and `cost_usd`.
+    /// Work behind turns, such as round summaries and the extraction of memories: a part of no turn, and not of `usage` and `cost_usd`.
     background: Background,
 }
 
@@ -72,7 +74,7 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
         for line in store.sessions().await? {
             match line {
                 Ok(line) if wanted.as_ref().is_none_or(|id| line.id == *id) => {
-                    sessions.push(of_session(&store, &catalog, line).await?);
+                    sessions.push(of_session((&store, &data), &catalog, line).await?);
                 }
                 Ok(_) => {}
                 Err(error) => writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?,
@@ -97,7 +99,7 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
 }
 
 async fn of_session(
-    store: &impl Store,
+    (store, data): (&impl Store, &Path),
     catalog: &Catalog,
     line: SessionSummary,
 ) -> Result<SessionSums, CliError> {
@@ -119,6 +121,9 @@ async fn of_session(
     for round in store.rounds(&line.id).await? {
         let model = round.model.unwrap_or_else(|| line.model.clone());
         parts.of(&model).background.usage += &round.usage;
+    }
+    for (model, usage) in AutoFile::new(data, &line.id).read()?.usage {
+        parts.of(&model).background.usage += &usage;
     }
     for (model, part) in &mut parts.0 {
         part.price(prices(catalog, model));
