@@ -91,10 +91,10 @@ pub use agent_store::{
 pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Classified, Classifier, ClassifierError, ClientTool,
-    Concurrency, Confinement, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter, MemorySettings,
-    OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions,
-    Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError,
-    ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
+    Concurrency, Confinement, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter,
+    MemorySettings, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule,
+    Permissions, Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd,
+    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
     before_tool,
 };
 pub use agent_turn::{

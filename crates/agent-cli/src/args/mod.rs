@@ -236,14 +236,12 @@ impl AgentArgs {
         let switches = [
             ("bare", self.bare),
             ("web-search", self.web_search),
+            ("subagents", self.subagents),
             ("task", self.budget.task),
             ("memory", self.kept.memory),
         ];
         for (flag, _) in switches.iter().filter(|(_, is_set)| *is_set) {
             flags.push_str(&format!(" --{flag}"));
-        }
-        if self.subagents {
-            flags.push_str(" --subagents");
         }
         flags
     }
@@ -516,7 +514,8 @@ mod tests {
     const ALL: &str = "--model openai/m --base-url http://127.0.0.1:1/v1 --models m.json --cwd sub --bare --max-steps 7 \
         --max-tokens-total 8 --max-cost 0.25 --max-minutes 9 --task --max-attempts 2 --permission-mode accept-edits \
         --allow bash(ls) --allow grep --deny-rule bash(rm:*) --ask-rule web_fetch --managed-settings managed.json \
-        --sandbox isolated --allow-host localhost --skills one --skills two --memory --memory-dir kept --web-search --ask allow --data-dir data";
+        --sandbox isolated --allow-host localhost --skills one --skills two --memory --memory-dir kept --web-search \
+        --subagents --ask allow --data-dir data";
 
     fn resume(flags: &str) -> ResumeArgs {
         let args = ["agent", "resume", "s"].into_iter().map(str::to_owned);

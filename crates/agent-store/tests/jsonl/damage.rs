@@ -119,7 +119,7 @@ fn an_open_turn_is_taken_up_as_a_whole_or_not_at_all() {
     ");
     insta::assert_snapshot!(check(&|lines| lines[journal + 4] = r#"{"kind":"journal","n":4,"body":{"song":1}}"#.into()), @"
     1 entries, 1 blobs, 0 events
-    line 9: unknown variant `song`, expected one of `response`, `active`, `started`, `waits`, `finished` at line 1 column 7
+    line 9: unknown variant `song`, expected one of `response`, `active`, `started`, `waits`, `sent`, `returned`, `finished` at line 1 column 7
     the open turn: entries or journal records of it are missing, so it cannot be taken up
     ");
     insta::assert_snapshot!(check(&|lines| lines[1] = r#"{"kind":"entry","n":0}"#.into()), @"
