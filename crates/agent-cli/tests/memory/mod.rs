@@ -177,8 +177,8 @@ async fn a_signal_stops_what_is_behind_a_turn_and_loses_nothing() {
     let home = Home::new();
     let sim = in_order(vec![
         Reply::text("Hello."),
-        Reply::text("Never.").fault(Fault::Stall { after: 0 }),
-        Reply::text("Hello again."),
+        // What the run behind the turn waits for in vain, and the next turn gets.
+        Reply::text("Hello again.").fault(Fault::Stall { after: 0 }),
         create("user_tea", "Likes tea"),
         Reply::text("Kept."),
     ]);

@@ -13,7 +13,7 @@ use agent_memory::{AutoFile, AutoRecord, Extraction, MemoryDir, MemoryFiles, ext
 use agent_providers::{ApiKey, HttpConfig, HttpModel};
 use agent_store::MemoryStore;
 use agent_testkit::{Failure, Pick, Reply, ScriptedModel, SimOptions, SimProvider, Source};
-use agent_tools::{PermissionMode, ToolSet};
+use agent_tools::{Access, PermissionMode, Subject, ToolConfig, ToolSet};
 use async_trait::async_trait;
 
 use crate::support::{Agent, Effects, Points, block, id, system_of, tools};
@@ -274,6 +274,36 @@ fn it_can_write_memories_and_nothing_else() {
         assert!(asked.contains("saw y"), "what only reads runs");
         let left: Vec<_> = walk(data.path());
         assert_eq!(left, ["auto-memory.json"]);
+    });
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Command {
+    command: String,
+}
+
+#[test]
+fn of_commands_those_run_that_only_read() {
+    block(async {
+        let data = tempfile::tempdir().unwrap();
+        let bash = |command: &str| format!(r#"{{"command":"{command}"}}"#);
+        let calls =
+            Reply::tool("bash", bash("ls src")).call("bash", bash("ls > x")).call("bash", bash("rm x"));
+        let cheap = ScriptedModel::new(vec![calls, Reply::text("Nothing.")]);
+        let desk = Desk::new(data.path(), Points::default(), texts(&["Hello."]), cheap);
+        let ran = desk.agent.effects.clone();
+        let shell = ToolConfig::new("bash", "Runs.", Access::Execute, move |_, input: Command| {
+            ran.add(&input.command);
+            async move { Ok("ran".to_owned()) }
+        });
+        let shell = shell.subject(|input: Command| Subject::Command(input.command)).build().unwrap();
+        let desk = desk.with(|config| {
+            let all = ToolSet::builder().extend(config.tools.iter().cloned()).with(shell);
+            config.tools = all.freeze().unwrap();
+        });
+        desk.say("hello").await;
+        assert_eq!(desk.agent.effects.all(), ["ls src"]);
+        assert_eq!(desk.asked().pop().unwrap().matches(&extraction_denial()).count(), 2);
     });
 }
 
