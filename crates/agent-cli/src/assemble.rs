@@ -10,6 +10,7 @@ use agent::{
     Store, ToolSet, WithModel, Workspace, builtins, is_loopback, step_count, tool_called,
 };
 
+use agent::memory::{MemoryConfig, MemoryExtractor};
 use agent::prompt::{Fragment, Layer, Session, Value};
 use agent_core::{COMPLETE_TOOL, LanguageModel};
 
@@ -20,7 +21,7 @@ use crate::clock::LocalClock;
 use crate::cmd::tools;
 use crate::error::CliError;
 use crate::settings::{self, Settings};
-use crate::{agents, env, limits, models, skills, tell};
+use crate::{agents, env, limits, memory, models, skills, tell};
 
 const SYSTEM: &str = include_str!("../prompt/system.md");
 /// A server of one's own needs no key, but its clients send one. No word of it may occur in an error text, where keys are
@@ -47,13 +48,19 @@ pub(crate) struct Base<'a> {
     pub(crate) answers: bool,
 }
 
-/// The agent of `agent run`.
-pub(crate) fn agent(args: &AgentArgs, key: Option<String>) -> Result<Agent, CliError> {
+/// The agent of `agent run`, and what extracts its memories.
+pub(crate) fn agent(
+    args: &AgentArgs,
+    key: Option<String>,
+) -> Result<(Agent, Option<Arc<MemoryExtractor>>), CliError> {
     let data = env::data_dir(args.data.data_dir.clone())?;
     let model = model(args, &data, key)?;
-    let settings = settings::load(&args.cwd, &args.rules.given())?;
+    let mut settings = settings::load(&args.cwd, &args.rules.given())?;
     tell::withheld(&settings)?;
-    assembled(args, settings, model, Arc::new(SqliteStore::open(&data)?))
+    let memory = memory::of_run(args, std::mem::take(&mut settings.memory), &data)?;
+    let extractor = memory.as_ref().and_then(|memory| memory.extractor.clone());
+    let agent = assembled(args, settings, (model, Arc::new(SqliteStore::open(&data)?)), memory)?;
+    Ok((agent, extractor))
 }
 
 /// The same agent for a command that asks no model, and so needs no key.
@@ -63,14 +70,15 @@ pub(crate) fn keyless(args: &AgentArgs, store: Arc<dyn Store>) -> Result<Agent, 
     let mut settings = settings::load(&args.cwd, &args.rules.given())?;
     // Nothing is called, so no hook runs.
     settings.hooks.clear();
-    assembled(args, settings, model, store)
+    let memory = memory::of_look(args, std::mem::take(&mut settings.memory), &data)?;
+    assembled(args, settings, (model, store), memory)
 }
 
 fn assembled(
     args: &AgentArgs,
     settings: Settings,
-    models: HttpConfig,
-    store: Arc<dyn Store>,
+    (models, store): (HttpConfig, Arc<dyn Store>),
+    memory: Option<MemoryConfig>,
 ) -> Result<Agent, CliError> {
     let Settings { workspace, permissions, hooks, keeper, is_trusted, .. } = settings;
     let model = HttpModel::new(models.clone())?;
@@ -107,7 +115,12 @@ fn assembled(
         AskMode::Later => builder.asker(AskLater),
     };
     let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace);
-    Ok(builder.source(surroundings(args)).build()?)
+    let builder = builder.source(surroundings(args));
+    let builder = match memory {
+        Some(memory) => builder.memory(memory),
+        None => builder,
+    };
+    Ok(builder.build()?)
 }
 
 /// Puts the hooks of settings before and behind every call.

@@ -9,6 +9,7 @@ mod cmd;
 mod env;
 mod error;
 mod limits;
+mod memory;
 mod models;
 mod parked;
 mod secret;

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_core::{Cancel, SessionId, TerminalReason, TurnId};
+use agent_core::{Cancel, Entry, EntryId, SessionId, TerminalReason, TurnId};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
@@ -42,10 +42,23 @@ pub struct AfterTurnCx {
     pub turn: TurnId,
     /// Why it ended.
     pub reason: TerminalReason,
+    /// The first entry of the turn.
+    pub began: EntryId,
+    /// What the history has of it, from there to its end.
+    pub entries: Arc<[Entry]>,
+    /// Tokens of the context when it ended.
+    pub tokens: u64,
     /// The agent.
     pub agent: Harness,
     /// Stops the work.
     pub cancel: Cancel,
+}
+
+impl AfterTurnCx {
+    /// The first entry behind the turn.
+    pub fn next(&self) -> EntryId {
+        EntryId::at(self.began.position() + self.entries.len())
+    }
 }
 
 /// The work behind the turns and steps of an agent. Clones share it.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Failures in a row after which nothing is tried again as long as the session is open.
-const MOST_FAILURES: u32 = 3;
+pub(crate) const MOST_FAILURES: u32 = 3;
 
 /// Counts failures in a row.
 #[derive(Debug, Default)]

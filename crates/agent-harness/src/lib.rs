@@ -84,7 +84,11 @@ pub use handed::Handed;
 pub use hooks::{
     AskPolicy, CallChanges, CallCx, ContextCx, ContextSource, PostCompact, PostCompactCx, PrepareCall,
 };
-pub use memory::{NotesOutcome, NotesReport, NotesStatus, NotesView, NotesWriter};
+pub use memory::{
+    ChoiceReason, Extracted, ExtractionOutcome, ExtractionSkip, ExtractionStatus, MemoryExtractor,
+    MemoryIndex, ModelChoice, NotesOutcome, NotesReport, NotesStatus, NotesView, NotesWriter,
+    RunningExtraction, SkippedTurn,
+};
 pub use observed::{Observed, Watch};
 pub use process::{ModelSpending, Process, ProcessConfig, RootIsSet, Secret, Spending};
 pub use retry::{Jitter, RandomJitter, RetryPolicy};

@@ -12,6 +12,7 @@ mod doctor;
 mod explain;
 mod fork;
 mod formats;
+mod memory;
 mod notes;
 mod park;
 mod prepare;

@@ -27,6 +27,7 @@
 //! ```
 
 mod auto;
+mod auto_file;
 mod dir;
 mod error;
 mod files;
@@ -43,6 +44,7 @@ mod relevant;
 mod words;
 
 pub use auto::{AutoDecision, AutoMemory, AutoSkip, AutoState, EXTRACTION_STEPS, Extraction, TurnFacts};
+pub use auto_file::{AutoFile, AutoRecord};
 pub use dir::{Listing, MemoryDir, StoredMemory, Written};
 pub use error::MemoryError;
 pub use files::{MEMORIES, MEMORY_TOOL, MemoryFiles, MemoryPath, NOTES_PATH, PathError, is_memory_write};

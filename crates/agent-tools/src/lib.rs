@@ -58,7 +58,7 @@ pub use permission::{
 };
 pub use plan::{Preflight, batches, preflight, resolve};
 pub use registry::{IntoTool, ToolSet, ToolSetBuilder, ToolSetError};
-pub use settings::{SettingsError, ToolSettings};
+pub use settings::{MemorySettings, SettingsError, ToolSettings};
 pub use state::ToolState;
 pub use tool::{Access, Concurrency, Render, StandsFor, Tool, ToolEnd, ToolTraits};
 pub use wrapped::Wrapped;

@@ -1,5 +1,7 @@
 //! Settings as they stand in files: permission rules and hooks, a file for each layer.
 
+use std::path::PathBuf;
+
 use agent_core::Layer;
 use serde::Deserialize;
 
@@ -28,12 +30,26 @@ pub struct ToolSettings {
     /// Paths of workspaces whose own settings may grant permissions and run hooks. Whoever puts layers together goes by
     /// those of the user and of the managed settings; a workspace cannot vouch for itself.
     pub trust: Vec<String>,
+    /// What they say of memories. Whoever puts layers together goes by those of trusted sources, never of a project (requirement
+    /// C4).
+    pub memory: MemorySettings,
+}
+
+/// What settings say of memories.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::exhaustive_structs, reason = "a record of settings")]
+pub struct MemorySettings {
+    /// Whether an agent keeps memories.
+    pub on: Option<bool>,
+    /// The directory that they are in.
+    pub dir: Option<PathBuf>,
 }
 
 /// A file of settings that cannot be read. Nothing of it holds: half of a policy is none.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the {layer} settings cannot be read: at `{path}`: {cause}. They are one JSON object: {{\"permissions\": {{\"mode\", \"allow\": [RULE], \"ask\": [RULE], \"deny\": [RULE]}}, \"hooks\": [{{\"on\", \"tools\", \"command\", \"timeout_ms\"}}], \"trust\": [PATH]}}"
+    "the {layer} settings cannot be read: at `{path}`: {cause}. They are one JSON object: {{\"permissions\": {{\"mode\", \"allow\": [RULE], \"ask\": [RULE], \"deny\": [RULE]}}, \"hooks\": [{{\"on\", \"tools\", \"command\", \"timeout_ms\"}}], \"trust\": [PATH], \"memory\": {{\"on\", \"dir\"}}}}"
 )]
 #[non_exhaustive]
 pub struct SettingsError {
@@ -51,6 +67,7 @@ struct File {
     permissions: Rules,
     hooks: Vec<HookSpec>,
     trust: Vec<String>,
+    memory: MemorySettings,
 }
 
 #[derive(Default, Deserialize)]
@@ -78,8 +95,8 @@ impl ToolSettings {
     /// When the text is not what settings are, which is better than a rule that was meant and does not hold.
     pub fn read(layer: Layer, text: &str) -> Result<Self, SettingsError> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let File { permissions, hooks, trust } =
-            serde_path_to_error::deserialize(&mut reader).map_err(|error| SettingsError {
+        let File { permissions, hooks, trust, memory } = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| SettingsError {
                 layer,
                 path: error.path().to_string(),
                 cause: error.into_inner(),
@@ -99,7 +116,7 @@ impl ToolSettings {
             Mode::AcceptEdits => PermissionMode::AcceptEdits,
             Mode::Bypass => PermissionMode::Bypass,
         });
-        Ok(Self { mode, rules, hooks, trust })
+        Ok(Self { mode, rules, hooks, trust, memory })
     }
 }
 
@@ -137,7 +154,7 @@ mod tests {
         );
         check(
             r#"{"permision":{}}"#,
-            "! at permision: unknown field `permision`, expected one of `permissions`, `hooks`, `trust` at line 1 column 12",
+            "! at permision: unknown field `permision`, expected one of `permissions`, `hooks`, `trust`, `memory` at line 1 column 12",
         );
         check("{} {}", "! at .: trailing characters at line 1 column 4");
     }

@@ -1,5 +1,7 @@
 //! Puts the parts of an agent together.
 
+#[cfg(feature = "builtins")]
+mod memory;
 mod notes;
 mod prepare;
 mod prompt;
@@ -7,6 +9,9 @@ mod subagents;
 mod task;
 mod tools;
 mod turn;
+
+#[cfg(feature = "builtins")]
+pub use memory::MemoryConfig;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,6 +133,8 @@ struct Parts {
     task: task::TaskParts,
     #[cfg(feature = "builtins")]
     searches_web: bool,
+    #[cfg(feature = "builtins")]
+    memory: Option<agent_memory::MemoryFiles>,
 }
 
 impl Parts {
@@ -135,6 +142,7 @@ impl Parts {
     #[cfg(feature = "builtins")]
     fn tools(&mut self, model: &dyn LanguageModel) -> Result<ToolSet, ToolSetError> {
         let tools = subagents::with_tool(self.tools.take().unwrap_or_default(), self.children.as_ref())?;
+        let tools = memory::with_tool(tools, self.memory.take())?;
         let search = agent_builtins::web_search(&model.profile().provider).filter(|_| self.searches_web);
         let Some(search) = search.filter(|search| tools.get(search.card().name()).is_none()) else {
             return Ok(tools);

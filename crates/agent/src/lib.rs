@@ -94,9 +94,9 @@ pub use agent_store::{SqliteOptions, SqliteStore};
 pub use agent_tools::{
     Access, After, AskRequest, Before, Call, Classified, Classifier, ClassifierError, ClientTool,
     Concurrency, Confinement, DecidedBy, HookCx, HookDecision, HookError, HookSpec, IntoEnd, Json, Matter,
-    OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule, Permissions,
-    Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd, ToolError,
-    ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
+    MemorySettings, OutputCap, Pattern, PatternError, PermissionDecision, PermissionMode, PermissionRule,
+    Permissions, Permit, Proposal, Render, Ruling, SettingsError, Subject, Tool, ToolConfig, ToolCx, ToolEnd,
+    ToolError, ToolHook, ToolSet, ToolSetBuilder, ToolSetError, ToolSettings, ToolState, ToolTraits, Wrapped,
     before_tool,
 };
 pub use agent_turn::{
@@ -143,6 +143,20 @@ pub mod prepare {
         Move, Narrow, Need, Notes, Overrides, Pipeline, PrepareError, Prepared, Preparing, Reminders, Scene,
         ServerCompaction, ServerEdits, Shrink, Stage, StageCx, StepCx, Summarise, SwitchModel, Synthesised,
         Thresholds, Tier, TierCx, TierVerdict, Verdict, Way, stage_fn,
+    };
+}
+
+/// What an agent keeps for later sessions (feature `builtins`).
+#[cfg(feature = "builtins")]
+pub mod memory {
+    pub use crate::builder::MemoryConfig;
+    pub use agent_harness::{
+        ChoiceReason, Extracted, ExtractionOutcome, ExtractionSkip, ExtractionStatus, MemoryExtractor,
+        MemoryIndex, ModelChoice, RunningExtraction, SkippedTurn,
+    };
+    pub use agent_memory::{
+        AutoFile, AutoRecord, Extraction, IndexView, Memory, MemoryDir, MemoryError, MemoryName, MemoryPlace,
+        MemoryType, PlaceError, TrustedSource, project_root,
     };
 }
 

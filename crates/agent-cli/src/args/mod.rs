@@ -1,6 +1,7 @@
 //! The command line.
 
 mod budget;
+mod kept;
 mod memory;
 mod sessions;
 mod tools;
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::parked::quoted;
 
 pub(crate) use budget::BudgetArgs;
+pub(crate) use kept::KeptArgs;
 pub(crate) use memory::{
     MemoryAddArgs, MemoryArgs, MemoryCommand, MemoryListArgs, MemoryNameArgs, MemoryPlaceArgs, MemoryShowArgs,
 };
@@ -159,6 +161,8 @@ pub(crate) struct AgentArgs {
     pub(crate) reach: ReachArgs,
     #[command(flatten)]
     pub(crate) skills: SkillArgs,
+    #[command(flatten)]
+    pub(crate) kept: KeptArgs,
     /// Let the agent give tasks to sub-agents like itself. Those that Markdown files define (with name, description, tools
     /// and model in front) are there without it: files of .agent/agents of a trusted workspace and of the user
     #[arg(long)]
@@ -210,8 +214,11 @@ impl AgentArgs {
         if self.reach.sandbox == SandboxArg::Isolated {
             say("sandbox", "isolated");
         }
-        let files =
-            [("models", &self.known.file), ("managed-settings", &self.rules.managed.managed_settings)];
+        let files = [
+            ("models", &self.known.file),
+            ("managed-settings", &self.rules.managed.managed_settings),
+            ("memory-dir", &self.kept.memory_dir),
+        ];
         for (flag, file) in files {
             file.iter().for_each(|file| say(flag, &file.display().to_string()));
         }
@@ -231,6 +238,7 @@ impl AgentArgs {
             ("web-search", self.web_search),
             ("subagents", self.subagents),
             ("task", self.budget.task),
+            ("memory", self.kept.memory),
         ];
         for (flag, _) in switches.iter().filter(|(_, is_set)| *is_set) {
             flags.push_str(&format!(" --{flag}"));
@@ -506,8 +514,8 @@ mod tests {
     const ALL: &str = "--model openai/m --base-url http://127.0.0.1:1/v1 --models m.json --cwd sub --bare --max-steps 7 \
         --max-tokens-total 8 --max-cost 0.25 --max-minutes 9 --task --max-attempts 2 --permission-mode accept-edits \
         --allow bash(ls) --allow grep --deny-rule bash(rm:*) --ask-rule web_fetch --managed-settings managed.json \
-        --sandbox isolated --allow-host localhost --skills one --skills two --web-search --subagents --ask allow \
-        --data-dir data";
+        --sandbox isolated --allow-host localhost --skills one --skills two --memory --memory-dir kept --web-search \
+        --subagents --ask allow --data-dir data";
 
     fn resume(flags: &str) -> ResumeArgs {
         let args = ["agent", "resume", "s"].into_iter().map(str::to_owned);

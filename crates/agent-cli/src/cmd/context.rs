@@ -40,7 +40,7 @@ pub(crate) async fn compact(args: StoredArgs, key: Option<String>) -> Result<Exi
     let id = SessionId::new(args.id)?;
     // A store is created by messages only.
     drop(stored(&args.agent.data.data_dir, &id).await?);
-    let agent = assemble::agent(&args.agent, key)?;
+    let (agent, _) = assemble::agent(&args.agent, key)?;
     let Compaction { before, after, tiers, failed, .. } = agent.session(id).compact().await?;
     let code = if tiers.is_empty() && !failed.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     let mut out = stdout();

@@ -11,7 +11,7 @@ pub(crate) mod permissions;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;
-mod signals;
+pub(crate) mod signals;
 pub(crate) mod sim;
 pub(crate) mod stats;
 pub(crate) mod tools;

@@ -11,6 +11,7 @@ use crate::args::{AskMode, ReplyArgs, ResumeArgs};
 use crate::assemble;
 use crate::env;
 use crate::error::CliError;
+use crate::memory;
 use crate::show::{JsonScreen, Screen, TextScreen};
 use crate::tell;
 
@@ -25,12 +26,15 @@ pub(crate) async fn resume(mut args: ResumeArgs, key: Option<String>) -> Result<
     let usual = if assemble::is_on_terminal() { AskMode::Prompt } else { AskMode::Later };
     args.agent.ask.get_or_insert(usual);
     assemble::check_workspace(&args.agent, &id).await?;
-    let session = assemble::agent(&args.agent, key)?.session(id);
-    if args.json {
+    let (agent, extractor) = assemble::agent(&args.agent, key)?;
+    let session = agent.session(id);
+    let code = if args.json {
         go_on(&session, reply, &args, &mut JsonScreen(stdout())).await
     } else {
         go_on(&session, reply, &args, &mut TextScreen::new(stdout())).await
-    }
+    };
+    memory::leave(&agent, extractor.as_ref()).await?;
+    code
 }
 
 async fn go_on(

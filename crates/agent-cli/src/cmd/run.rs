@@ -9,7 +9,7 @@ use super::signals::Signals;
 use crate::args::{AgentArgs, AskMode, RunArgs};
 use crate::error::CliError;
 use crate::show::{JsonScreen, Screen, TextScreen};
-use crate::{assemble, parked, tell};
+use crate::{assemble, memory, parked, tell};
 
 /// The status of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
@@ -25,14 +25,17 @@ pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, 
         None => SessionId::new(uuid::Uuid::now_v7().to_string())?,
     };
     assemble::check_workspace(&args.agent, &id).await?;
-    let session = assemble::agent(&args.agent, key)?.session(id);
+    let (agent, extractor) = assemble::agent(&args.agent, key)?;
+    let session = agent.session(id);
     let run =
         session.send(args.prompt.as_str()).await.map_err(|error| CliError::of_run(error, &args.agent))?;
-    if args.json {
+    let code = if args.json {
         to_the_end(&session, run, &args.agent, &mut JsonScreen(stdout())).await
     } else {
         to_the_end(&session, run, &args.agent, &mut TextScreen::new(stdout())).await
-    }
+    };
+    memory::leave(&agent, extractor.as_ref()).await?;
+    code
 }
 
 /// Shows a run; what it waits for is put to the person on the terminal, and it goes on with the answers. Where nobody is

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use agent::memory::AutoFile;
 use agent::{EventBody, SessionId, Store, Usage};
 use agent_core::{Event, Prices, SessionSummary, Spent};
 use agent_memory::NotesFile;
@@ -30,7 +32,8 @@ struct Sums {
     reasons: BTreeMap<String, u64>,
     /// How many turns each stop condition ended.
     stopped_by: BTreeMap<String, u64>,
-    /// Work behind turns, such as round summaries and session notes: a part of no turn, and not of `usage` and `cost_usd`.
+    /// Work behind turns, such as round summaries, session notes and the extraction of memories: a part of no turn, and not of
+    /// `usage` and `cost_usd`.
     background: Background,
 }
 
@@ -73,8 +76,7 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
         for line in store.sessions().await? {
             match line {
                 Ok(line) if wanted.as_ref().is_none_or(|id| line.id == *id) => {
-                    let notes = NotesFile::new(&data, &line.id);
-                    sessions.push(of_session(&store, &catalog, line, &notes).await?);
+                    sessions.push(of_session((&store, &data), &catalog, line).await?);
                 }
                 Ok(_) => {}
                 Err(error) => writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?,
@@ -99,10 +101,9 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
 }
 
 async fn of_session(
-    store: &impl Store,
+    (store, data): (&impl Store, &Path),
     catalog: &Catalog,
     line: SessionSummary,
-    notes: &NotesFile,
 ) -> Result<SessionSums, CliError> {
     let mut parts = Parts::default();
     let mut model = line.model.clone();
@@ -123,7 +124,10 @@ async fn of_session(
         let model = round.model.unwrap_or_else(|| line.model.clone());
         parts.of(&model).background.usage += &round.usage;
     }
-    parts.take_notes(notes)?;
+    parts.take_notes(&NotesFile::new(data, &line.id))?;
+    for (model, usage) in AutoFile::new(data, &line.id).read()?.usage {
+        parts.of(&model).background.usage += &usage;
+    }
     for (model, part) in &mut parts.0 {
         part.price(prices(catalog, model));
         part.hit_rate = part.usage.hit_rate();

@@ -7,9 +7,10 @@ mod object;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use agent::memory::TrustedSource;
 use agent::{
-    HookSpec, LocalSandbox, Pattern, PermissionDecision, PermissionMode, PermissionRule, Permissions,
-    ToolSettings,
+    HookSpec, LocalSandbox, MemorySettings, Pattern, PermissionDecision, PermissionMode, PermissionRule,
+    Permissions, ToolSettings,
 };
 use agent_core::Layer;
 
@@ -33,8 +34,19 @@ pub(crate) struct Settings {
     pub(crate) keeper: Keeper,
     /// Whether the user trusts the workspace.
     pub(crate) is_trusted: bool,
+    /// What is said of memories.
+    pub(crate) memory: MemorySaid,
     /// What of the workspace's own settings does not hold.
     withheld: Option<Withheld>,
+}
+
+/// What trusted settings say of memories; a project is never one of them (requirement C4).
+#[derive(Debug, Default)]
+pub(crate) struct MemorySaid {
+    /// Whether they are kept.
+    pub(crate) on: bool,
+    /// Where, and who said so.
+    pub(crate) dirs: Vec<(TrustedSource, PathBuf)>,
 }
 
 /// What the command line says.
@@ -87,6 +99,7 @@ pub(crate) fn load(workspace: &Path, given: &Given<'_>) -> Result<Settings, CliE
         what.extend(withhold(PROJECT, usual, &mut project));
         what.extend(withhold(LOCAL, usual, &mut local));
     }
+    let memory = memory([&managed, &local, &user]);
     let mode = managed.mode.or(given.mode).or(local.mode).or(project.mode).or(user.mode).unwrap_or_default();
     let own = guards(&workspace, user_file.as_deref());
     let mut permissions =
@@ -98,7 +111,7 @@ pub(crate) fn load(workspace: &Path, given: &Given<'_>) -> Result<Settings, CliE
     }
     let keeper = Keeper::new(&workspace, user_file.as_deref(), is_trusted);
     let withheld = (!what.is_empty()).then_some(Withheld { what, user_file });
-    Ok(Settings { workspace, permissions, hooks, keeper, is_trusted, withheld })
+    Ok(Settings { workspace, permissions, hooks, keeper, is_trusted, memory, withheld })
 }
 
 impl RuleArgs {
@@ -157,6 +170,14 @@ impl Given<'_> {
     }
 }
 
+/// What settings say of memories, the most trusted first.
+fn memory(layers: [&ToolSettings; 3]) -> MemorySaid {
+    let sources = [TrustedSource::Managed, TrustedSource::Local, TrustedSource::User];
+    let dirs = sources.into_iter().zip(layers);
+    let dirs = dirs.filter_map(|(source, settings)| Some((source, settings.memory.dir.clone()?))).collect();
+    MemorySaid { on: layers.iter().find_map(|settings| settings.memory.on).unwrap_or_default(), dirs }
+}
+
 /// Whether settings name the workspace among the trusted ones, by its whole path: `.` would be every one.
 fn trusts(settings: &ToolSettings, workspace: &Path) -> bool {
     let mut whole = settings.trust.iter().map(Path::new).filter(|path| path.is_absolute());
@@ -176,6 +197,9 @@ fn withhold(name: &str, usual: PermissionMode, settings: &mut ToolSettings) -> V
     if let Some(mode) = settings.mode.filter(|mode| looseness(*mode) > looseness(usual)) {
         settings.mode = None;
         what.push(format!("{name}: mode {}", mode.name()));
+    }
+    if std::mem::take(&mut settings.memory) != MemorySettings::default() {
+        what.push(format!("{name}: memory"));
     }
     what.extend(settings.hooks.drain(..).map(|hook| format!("{name}: hook {:?}", hook.command)));
     what
@@ -238,6 +262,22 @@ mod tests {
             r#"{"permissions":{"mode":"accept-edits"},"hooks":[{"on":"pre_tool","command":"./look"}]}"#,
             (r#"F: hook "./look""#, "Some(AcceptEdits)  0"),
         );
+    }
+
+    #[test]
+    fn of_memories_the_most_trusted_is_heard() {
+        let read = |text: &str| ToolSettings::read(Layer::User, text).unwrap();
+        let check = |texts: [&str; 3], expect: (bool, &[(TrustedSource, &str)])| {
+            let [managed, local, user] = texts.map(read);
+            let MemorySaid { on, dirs } = memory([&managed, &local, &user]);
+            let dirs: Vec<_> = dirs.iter().map(|(source, dir)| (*source, dir.to_str().unwrap())).collect();
+            assert_eq!((on, &dirs[..]), expect, "{texts:?}");
+        };
+        check(["{}"; 3], (false, &[]));
+        let on = r#"{"memory":{"on":true,"dir":"/u/m"}}"#;
+        let off = r#"{"memory":{"on":false,"dir":"/m/m"}}"#;
+        check(["{}", "{}", on], (true, &[(TrustedSource::User, "/u/m")]));
+        check([off, "{}", on], (false, &[(TrustedSource::Managed, "/m/m"), (TrustedSource::User, "/u/m")]));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `agent memory`.
 
+use agent_testkit::{Fault, Pick, RecordedRequest, Reply, SimOptions, SimProvider, Source};
+
 use crate::support::{Home, json_lines};
 
 const ADD: [&str; 10] = [
@@ -70,4 +72,133 @@ async fn what_cannot_be_done_says_why() {
     std::fs::write(std::path::Path::new(place.trim()).join("Odd.md"), "x").unwrap();
     let listed = home.agent(&["memory", "list"]).await;
     assert!(listed.stderr.starts_with("agent: no memory: Odd.md: "), "{}", listed.stderr);
+}
+
+/// The file of a memory as a model writes it.
+fn create(name: &str, about: &str) -> Reply {
+    let text = format!(r"---\nname: {name}\ndescription: {about}\ntype: user\n---\n{about}.\n");
+    Reply::tool(
+        "memory",
+        format!(r#"{{"command":"create","path":"/memories/{name}.md","file_text":"{text}"}}"#),
+    )
+}
+
+fn in_order(replies: Vec<Reply>) -> SimProvider {
+    let options = SimOptions { pick: Pick::InOrder, ..SimOptions::default() };
+    SimProvider::start_with(Source::Script(replies.into()), options).unwrap()
+}
+
+fn system(request: &RecordedRequest) -> String {
+    let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+    body["system"].to_string()
+}
+
+#[tokio::test]
+async fn what_one_session_taught_the_next_one_knows() {
+    let home = Home::new();
+    let sim = in_order(vec![
+        Reply::text("Hello Ada."),
+        create("user_name", "Is called Ada"),
+        Reply::text("Kept."),
+        Reply::text("Hello again."),
+        Reply::text("Nothing to keep."),
+        Reply::text("You are Ada."),
+        Reply::text("Nothing to keep."),
+    ]);
+    let base = sim.base_url();
+    let first = home.run(&base, &["I am Ada.", "--session", "a", "--memory"]).await;
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert_eq!(first.stderr, "note: kept for later sessions: /memories/user_name.md\n");
+    let listed = home.agent(&["memory", "list"]).await.stdout;
+    assert_eq!(listed, "user_name  user  Is called Ada\n");
+
+    // The session that runs keeps the prompt it began with; a new one is told.
+    home.run(&base, &["Hello again.", "--session", "a", "--memory"]).await;
+    let second = home.run(&base, &["Who am I?", "--session", "b", "--memory"]).await;
+    assert_eq!((second.code, second.stderr.as_str()), (Some(0), ""));
+    let requests = sim.requests();
+    assert_eq!(requests.len(), 7);
+    let systems: Vec<_> = requests.iter().map(system).collect();
+    assert!(systems[..5].iter().all(|system| *system == systems[0] && !system.contains("Is called Ada")));
+    assert!(systems[5].contains("Is called Ada"), "{}", systems[5]);
+
+    let stats = json_lines(&home.agent(&["stats", "a", "--json"]).await.stdout);
+    let background = &stats[0]["total"]["background"];
+    assert!(background["usage"]["cache_read"].as_u64().unwrap() > 0, "{background}");
+    assert!(background["cost_usd"].as_f64().unwrap() > 0.0, "{background}");
+}
+
+#[tokio::test]
+async fn memories_are_kept_where_trusted_settings_say() {
+    let home = Home::new();
+    let place = home.config().join("kept");
+    std::fs::create_dir_all(home.config()).unwrap();
+    std::fs::create_dir_all(home.work().join(".agent")).unwrap();
+    let settings = |on: bool, dir: &std::path::Path| {
+        format!(r#"{{"memory":{{"on":{on},"dir":{:?}}}}}"#, dir.display().to_string())
+    };
+    let elsewhere = home.work().join("taken").join("memory");
+    std::fs::write(home.work().join(".agent/settings.json"), settings(true, &elsewhere)).unwrap();
+    let told = |sim: &SimProvider| {
+        sim.requests().iter().any(|request| system(request).contains("## Index of memories"))
+    };
+
+    let sim = SimProvider::start(vec![Reply::text("Hello.")]).unwrap();
+    let project = home.run(&sim.base_url(), &["hello"]).await;
+    assert!(project.stderr.contains(".agent/settings.json: memory"), "{}", project.stderr);
+    assert!(!told(&sim) && !elsewhere.exists(), "no project says where memories are");
+
+    std::fs::write(home.config().join("settings.json"), settings(true, &place)).unwrap();
+    let sim = in_order(vec![Reply::text("Hello."), create("user_tea", "Likes tea"), Reply::text("Kept.")]);
+    home.run(&sim.base_url(), &["hello"]).await;
+    assert!(told(&sim) && place.join("user_tea.md").exists());
+
+    let sim = SimProvider::start(vec![Reply::text("Hello.")]).unwrap();
+    home.run(&sim.base_url(), &["hello", "--bare"]).await;
+    assert!(!told(&sim), "--bare begins without");
+
+    let other = home.work().join("other");
+    let sim = in_order(vec![Reply::text("Hello."), create("user_pie", "Likes pie"), Reply::text("Kept.")]);
+    home.run(&sim.base_url(), &["hello", "--memory-dir", "other"]).await;
+    assert!(other.join("user_pie.md").exists() && !place.join("user_pie.md").exists());
+}
+
+#[tokio::test]
+async fn looking_makes_nothing() {
+    let home = Home::new();
+    let explained = home.agent(&["explain", "hello", "--memory"]).await;
+    assert!(explained.stdout.contains("memory"), "{}{}", explained.stdout, explained.stderr);
+    assert!(!home.data().exists());
+}
+
+/// An extractor that never answers: a signal ends the program, and the next turn is followed by all that was missed.
+#[tokio::test]
+async fn a_signal_stops_what_is_behind_a_turn_and_loses_nothing() {
+    let home = Home::new();
+    let sim = in_order(vec![
+        Reply::text("Hello."),
+        // What the run behind the turn waits for in vain, and the next turn gets.
+        Reply::text("Hello again.").fault(Fault::Stall { after: 0 }),
+        create("user_tea", "Likes tea"),
+        Reply::text("Kept."),
+    ]);
+    let base = sim.base_url();
+    let args =
+        ["run", "--base-url", &base, "I like tea.", "--session", "s", "--memory", "--max-attempts", "1"];
+    let child = home.command(&args).spawn().unwrap();
+    let asked = async {
+        while sim.requests().len() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), asked).await.unwrap();
+    let pid = rustix::process::Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("the extraction of memories was stopped"), "{stderr}");
+
+    let next = home.run(&base, &["hello", "--session", "s", "--memory"]).await;
+    assert_eq!(next.stderr, "note: kept for later sessions: /memories/user_tea.md\n");
 }

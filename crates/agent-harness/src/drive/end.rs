@@ -1,5 +1,6 @@
 //! How a turn ends or parks: the events that close it, and what the caller is told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
@@ -63,11 +64,18 @@ impl Drive {
         if !reason.is_success() {
             return;
         }
+        let began = self.turn_from;
+        let entries = self.live.history.entries().get(began.position()..).unwrap_or_default();
+        let entries: Arc<[Entry]> =
+            if self.config.after_turn.is_empty() { [].into() } else { entries.into() };
         for work in &self.config.after_turn {
             let cx = AfterTurnCx {
                 session: self.session(),
                 turn: self.turn.id(),
                 reason: reason.clone(),
+                began,
+                entries: entries.clone(),
+                tokens: self.context().used,
                 agent: Harness::of(self.config.clone()),
                 cancel: self.config.background.cancel().child(),
             };

@@ -1,0 +1,16 @@
+//! What an agent keeps beyond a session, as the command line says it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct KeptArgs {
+    /// Keep memories of the project: a session that begins is told which there are, the tool `memory` reads and writes them, and
+    /// what a turn taught is extracted behind it. Also on with {"memory": {"on": true}} in the user's settings
+    #[arg(long)]
+    pub(crate) memory: bool,
+    /// The directory of memories, in place of the project's; with it, memories are kept
+    #[arg(long, value_name = "DIR")]
+    pub(crate) memory_dir: Option<PathBuf>,
+}

@@ -1,0 +1,4 @@
+//! What is kept beyond a session's window.
+
+mod auto;
+mod index;
