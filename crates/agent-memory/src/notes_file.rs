@@ -184,6 +184,7 @@ impl NotesFile {
     }
 }
 
+/// Writes a file in the place of what it was.
 pub(crate) fn put(
     turn: &Turn<'_>,
     name: &str,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -73,8 +74,7 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
         for line in store.sessions().await? {
             match line {
                 Ok(line) if wanted.as_ref().is_none_or(|id| line.id == *id) => {
-                    let notes = NotesFile::new(&data, &line.id);
-                    sessions.push(of_session(&store, &catalog, line, &notes).await?);
+                    sessions.push(of_session((&store, &data), &catalog, line).await?);
                 }
                 Ok(_) => {}
                 Err(error) => writeln!(std::io::stderr(), "agent: {}", plain(&error.to_string()))?,
@@ -99,10 +99,9 @@ pub(crate) async fn stats(args: StatsArgs) -> Result<ExitCode, CliError> {
 }
 
 async fn of_session(
-    store: &impl Store,
+    (store, data): (&impl Store, &Path),
     catalog: &Catalog,
     line: SessionSummary,
-    notes: &NotesFile,
 ) -> Result<SessionSums, CliError> {
     let mut parts = Parts::default();
     let mut model = line.model.clone();
@@ -123,7 +122,7 @@ async fn of_session(
         let model = round.model.unwrap_or_else(|| line.model.clone());
         parts.of(&model).background.usage += &round.usage;
     }
-    parts.take_notes(notes)?;
+    parts.take_notes(&NotesFile::new(data, &line.id))?;
     for (model, part) in &mut parts.0 {
         part.price(prices(catalog, model));
         part.hit_rate = part.usage.hit_rate();
