@@ -57,7 +57,7 @@ pub(crate) fn agent(
     let model = model(args, &data, key)?;
     let mut settings = settings::load(&args.cwd, &args.rules.given())?;
     tell::withheld(&settings)?;
-    let memory = memory::of_run(args, std::mem::take(&mut settings.memory), &data)?;
+    let memory = memory::of_run(args, std::mem::take(&mut settings.memory), &data, &model)?;
     let extractor = memory.as_ref().and_then(|memory| memory.extractor.clone());
     let agent = assembled(args, settings, (model, Arc::new(SqliteStore::open(&data)?)), memory)?;
     Ok((agent, extractor))

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::Agent;
 use agent::memory::{
     ExtractionOutcome, MemoryConfig, MemoryDir, MemoryExtractor, MemoryPlace, TrustedSource, project_root,
 };
+use agent::{Agent, HttpConfig, HttpModel, NotesPolicy};
 
 use crate::args::AgentArgs;
 use crate::cmd::signals::Signals;
@@ -21,10 +21,14 @@ pub(crate) fn of_run(
     args: &AgentArgs,
     said: MemorySaid,
     data: &Path,
+    models: &HttpConfig,
 ) -> Result<Option<MemoryConfig>, CliError> {
     let Some(place) = place(args, said, data)? else { return Ok(None) };
-    // The session notes join here: notes of a session, kept by a run behind its steps.
-    Ok(Some(MemoryConfig::open(&place, data)?.extracting()))
+    let memory = MemoryConfig::open(&place, data)?.noting(NotesPolicy::default());
+    Ok(Some(match args.kept.memory_model.clone() {
+        Some(model) => memory.extracting_or_by(HttpModel::new(HttpConfig { model, ..models.clone() })?),
+        None => memory.extracting(),
+    }))
 }
 
 /// The same for a command that only looks: nothing is made on disk.
@@ -47,6 +51,7 @@ fn place(args: &AgentArgs, said: MemorySaid, data: &Path) -> Result<Option<Memor
     if !given && (args.bare || !said.on) {
         return Ok(None);
     }
+    let data = std::path::absolute(data).map_err(CliError::Runtime)?;
     let dir =
         args.kept.memory_dir.as_deref().map(std::path::absolute).transpose().map_err(CliError::Runtime)?;
     let all: Vec<_> = dir.map(|dir| (TrustedSource::Override, dir)).into_iter().chain(said.dirs).collect();
@@ -76,16 +81,20 @@ pub(crate) async fn leave(agent: &Agent, extractor: Option<&Arc<MemoryExtractor>
         }
     }
     let Some(last) = extractor.and_then(|extractor| extractor.status().get().last) else { return Ok(()) };
-    match &last.outcome {
-        ExtractionOutcome::Stopped => tell::note(
-            "the extraction of memories was stopped; what it looked at is looked at behind the next turn",
-        ),
-        ExtractionOutcome::Failed(why) => tell::note(&format!(
+    if let ExtractionOutcome::Failed(why) = &last.outcome {
+        return tell::note(&format!(
             "memories were not extracted: {why}; what was looked at is looked at behind the next turn"
-        )),
-        _ if last.written.is_empty() => Ok(()),
-        _ => tell::note(&format!("kept for later sessions: {}", last.written.join(", "))),
+        ));
     }
+    if !last.is_success() {
+        return tell::note(
+            "the extraction of memories was stopped; what it looked at is looked at behind the next turn",
+        );
+    }
+    if last.written.is_empty() {
+        return Ok(());
+    }
+    tell::note(&format!("kept for later sessions: {}", last.written.join(", ")))
 }
 
 /// How long the program waits for work behind a turn before it ends.

@@ -103,7 +103,8 @@ mod tests {
         let record = file.read().unwrap();
         assert_eq!((record.runs, record.state.cursor, record.usage["a/b"].output), (2, EntryId::at(7), 6));
         let beside = NotesFile::new(data.path(), &session).path().with_file_name(FILE);
-        std::fs::File::create(beside).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the test breaks the file")]
+        std::fs::write(beside, "{").unwrap();
         assert_eq!(file.read().unwrap(), AutoRecord::default(), "what cannot be read begins anew");
         assert_eq!(file.update(|record| record.runs = 9).unwrap().runs, 9);
         NotesFile::new(data.path(), &session).remove().unwrap();

@@ -156,7 +156,7 @@ pub mod memory {
     };
     pub use agent_memory::{
         AutoFile, AutoRecord, Extraction, IndexView, Memory, MemoryDir, MemoryError, MemoryName, MemoryPlace,
-        MemoryType, PlaceError, TrustedSource, project_root,
+        MemoryType, NotesFile, PlaceError, TrustedSource, project_root,
     };
 }
 

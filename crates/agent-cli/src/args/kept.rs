@@ -13,4 +13,8 @@ pub(crate) struct KeptArgs {
     /// The directory of memories, in place of the project's; with it, memories are kept
     #[arg(long, value_name = "DIR")]
     pub(crate) memory_dir: Option<PathBuf>,
+    /// A model of the same provider that extracts memories where that costs less than the run's own, which reads the session
+    /// from its cache
+    #[arg(long, value_name = "NAME")]
+    pub(crate) memory_model: Option<String>,
 }

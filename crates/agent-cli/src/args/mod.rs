@@ -219,6 +219,7 @@ impl AgentArgs {
             ("managed-settings", &self.rules.managed.managed_settings),
             ("memory-dir", &self.kept.memory_dir),
         ];
+        self.kept.memory_model.iter().for_each(|model| say("memory-model", model));
         for (flag, file) in files {
             file.iter().for_each(|file| say(flag, &file.display().to_string()));
         }
@@ -514,8 +515,8 @@ mod tests {
     const ALL: &str = "--model openai/m --base-url http://127.0.0.1:1/v1 --models m.json --cwd sub --bare --max-steps 7 \
         --max-tokens-total 8 --max-cost 0.25 --max-minutes 9 --task --max-attempts 2 --permission-mode accept-edits \
         --allow bash(ls) --allow grep --deny-rule bash(rm:*) --ask-rule web_fetch --managed-settings managed.json \
-        --sandbox isolated --allow-host localhost --skills one --skills two --memory --memory-dir kept --web-search \
-        --subagents --ask allow --data-dir data";
+        --sandbox isolated --allow-host localhost --skills one --skills two --memory --memory-dir kept --memory-model small \
+        --web-search --subagents --ask allow --data-dir data";
 
     fn resume(flags: &str) -> ResumeArgs {
         let args = ["agent", "resume", "s"].into_iter().map(str::to_owned);

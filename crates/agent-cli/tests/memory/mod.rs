@@ -202,3 +202,44 @@ async fn a_signal_stops_what_is_behind_a_turn_and_loses_nothing() {
     let next = home.run(&base, &["hello", "--session", "s", "--memory"]).await;
     assert_eq!(next.stderr, "note: kept for later sessions: /memories/user_tea.md\n");
 }
+
+#[tokio::test]
+async fn a_model_that_costs_less_extracts_them() {
+    let home = Home::new();
+    let sim = in_order(vec![Reply::text("Hello."), Reply::text("Nothing to keep.")]);
+    let args = ["hello", "--memory", "--memory-model", "claude-haiku-4-5", "--session", "s"];
+    let output = home.run(&sim.base_url(), &args).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    let models = sim.requests().into_iter().map(|request| {
+        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        body["model"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(models.collect::<Vec<_>>(), ["claude-opus-5-5", "claude-haiku-4-5"]);
+    let stats = json_lines(&home.agent(&["stats", "s", "--json"]).await.stdout);
+    let models = &stats[0]["models"];
+    assert!(
+        models["anthropic/claude-haiku-4-5"]["background"]["usage"]["output"].as_u64() > Some(0),
+        "{models}"
+    );
+}
+
+/// What was looked at goes with its session: along to a fork, and away with the session.
+#[tokio::test]
+async fn how_far_a_session_was_looked_at_goes_with_it() {
+    let home = Home::new();
+    let texts = ["1", "Nothing.", "2", "Nothing.", "3", "Nothing."].map(Reply::text).to_vec();
+    let sim = in_order(texts);
+    let base = sim.base_url();
+    let run = async |session: &str| home.run(&base, &["hello", "--memory", "--session", session]).await;
+    run("s").await;
+    let fork = home.agent(&["sessions", "fork", "s", "--as", "f"]).await;
+    assert_eq!(fork.code, Some(0), "{}", fork.stderr);
+    run("f").await;
+    assert_eq!(home.agent(&["sessions", "delete", "s"]).await.code, Some(0));
+    assert!(!home.data().join("tmp/s").exists());
+    run("s").await;
+    let asked: Vec<_> =
+        sim.requests().iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
+    let all = |at: usize| asked[at].contains("all of it is new");
+    assert_eq!([1, 3, 5].map(all), [true, false, true]);
+}

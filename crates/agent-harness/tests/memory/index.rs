@@ -99,9 +99,9 @@ fn what_is_off_about_the_index_is_told_and_a_session_begins_all_the_same() {
             (Points::default(), Keeping::new(ScriptedModel::new(vec![Reply::text("Hello.")])));
         let (events, _) =
             watch(process(&store, &model, &at).session(id()).send("hello").await.unwrap()).await;
-        let told = events.iter().find_map(|event| match &event.body {
-            agent_core::EventBody::RequestDiagnostic(told) => Some(format!("{}: {}", told.what, told.why)),
-            _ => None,
+        let told = events.iter().find_map(|event| {
+            let agent_core::EventBody::RequestDiagnostic(told) = &event.body else { return None };
+            Some(format!("{}: {}", told.what, told.why))
         });
         assert_eq!(told.as_deref(), Some("memory: `gone` has an entry and no file"));
         let system = system(&model.bodies()[0]);

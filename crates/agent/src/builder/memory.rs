@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_core::LanguageModel;
-use agent_harness::{MemoryExtractor, MemoryIndex};
-use agent_memory::{MemoryDir, MemoryError, MemoryFiles, MemoryPlace};
+use agent_harness::{MemoryExtractor, MemoryIndex, NotesWriter};
+use agent_memory::{MemoryDir, MemoryError, MemoryFiles, MemoryPlace, NotesPolicy};
 use agent_tools::{ToolSet, ToolSetError};
 
 use super::AgentBuilder;
@@ -20,6 +20,8 @@ pub struct MemoryConfig {
     pub data: PathBuf,
     /// What extracts memories behind turns, when something does; ask it for its status.
     pub extractor: Option<Arc<MemoryExtractor>>,
+    /// What keeps notes on each session, when something does; ask it for its status.
+    pub notes: Option<NotesWriter>,
 }
 
 impl MemoryConfig {
@@ -33,7 +35,7 @@ impl MemoryConfig {
 
     /// The same with memories that are open already.
     pub fn new(memories: impl Into<Arc<MemoryDir>>, data: impl Into<PathBuf>) -> Self {
-        Self { memories: memories.into(), data: data.into(), extractor: None }
+        Self { memories: memories.into(), data: data.into(), extractor: None, notes: None }
     }
 
     /// Has memories extracted behind turns too, in a run beside the session that reads its cached prefix (requirement C3). Drain
@@ -52,19 +54,28 @@ impl MemoryConfig {
         self
     }
 
+    /// Keeps rolling notes on each session too, from which its compactions begin ([`AgentBuilder::session_notes`], requirement
+    /// C2).
+    #[must_use]
+    pub fn noting(mut self, policy: NotesPolicy) -> Self {
+        self.notes = Some(NotesWriter::new(self.data.clone(), policy));
+        self
+    }
+
     /// What the tool `memory` reaches.
     fn files(&self) -> MemoryFiles {
-        MemoryFiles::new(self.memories.clone())
+        let files = MemoryFiles::new(self.memories.clone());
+        if self.notes.is_some() { files.with_notes(self.data.clone()) } else { files }
     }
 }
 
 impl<M> AgentBuilder<M> {
     /// Lets the agent keep memories for later sessions (requirements C1 and C3, feature `builtins`): a session that begins is told
     /// which there are, in the layer `Auto`; the tool `memory` reads and writes them, where no tool has that name; and where that
-    /// is asked for, they are extracted behind turns.
+    /// is asked for, they are extracted behind turns, and notes are kept on each session.
     ///
     /// ```
-    /// use agent::Agent;
+    /// use agent::{Agent, NotesPolicy};
     /// use agent::memory::{MemoryConfig, MemoryPlace, project_root};
     /// # use agent_testkit::{Reply, ScriptedModel};
     /// # let model = ScriptedModel::new(vec![Reply::text("Hello!")]);
@@ -73,7 +84,7 @@ impl<M> AgentBuilder<M> {
     ///
     /// // `<data>/projects/<project>/memory`; settings of a trusted source may say another place.
     /// let place = MemoryPlace::resolve(&[], &data, &project_root(&project))?;
-    /// let memory = MemoryConfig::open(&place, &data)?.extracting();
+    /// let memory = MemoryConfig::open(&place, &data)?.extracting().noting(NotesPolicy::default());
     /// let extractor = memory.extractor.clone();
     /// let agent = Agent::builder().model(model).memory(memory).build()?;
     ///
@@ -85,7 +96,10 @@ impl<M> AgentBuilder<M> {
         self.parts.sources.push(Arc::new(MemoryIndex::new(memory.memories.clone())));
         self.parts.memory = Some(memory.files());
         self.parts.after_turn.extend(memory.extractor.map(|extractor| extractor as _));
-        self
+        match memory.notes {
+            Some(notes) => self.session_notes(notes),
+            None => self,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use agent::memory::AutoFile;
 use agent::{Clock, EntryId, LeftOut, SessionId, SqliteStore, Store, SystemClock};
 use agent_memory::NotesFile;
 
@@ -16,6 +17,7 @@ use crate::show::plain;
 
 pub(crate) async fn fork(args: ForkArgs) -> Result<ExitCode, CliError> {
     let id = SessionId::new(args.id)?;
+    let data = env::data_dir(args.data.data_dir.clone())?;
     let store = found(args.data.data_dir, &id).await?;
     let at = match args.at {
         Some(at) => at,
@@ -27,6 +29,11 @@ pub(crate) async fn fork(args: ForkArgs) -> Result<ExitCode, CliError> {
     let new = SessionId::new(args.name.unwrap_or_else(|| uuid::Uuid::now_v7().to_string()))?;
     let at = EntryId::at(usize::try_from(at).unwrap_or(usize::MAX - 1));
     agent::fork_stored(&store, (&id, at), &new, SystemClock.now_ms()).await?;
+    // What memories were taken from already is not looked at again.
+    let looked = AutoFile::new(&data, &id).read()?.state.cursor.min(EntryId::at(at.position() + 1));
+    if looked > EntryId::at(0) {
+        AutoFile::new(&data, &new).update(|record| record.state.cursor = looked)?;
+    }
     writeln!(stdout(), "{new}")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -68,7 +75,7 @@ pub(crate) async fn delete(args: DeleteArgs) -> Result<ExitCode, CliError> {
         let id = SessionId::new(id)?;
         let store = found(args.data.data_dir.clone(), &id).await?;
         for deleted in agent::delete_family(&store, &id).await? {
-            // What is kept beside a session goes with it.
+            // What is kept beside a session goes with it: one of the same name that begins later must not go by it.
             NotesFile::new(&data, &deleted).remove()?;
             writeln!(stdout(), "deleted {deleted}")?;
         }
