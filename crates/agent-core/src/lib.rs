@@ -83,7 +83,7 @@ pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use reads::Reads;
 pub use record::{
     Checkpoint, Commit, Committed, CompactionState, JournalRecord, Revision, RoundSummary, SessionMeta,
-    SessionRecord, SessionState, SessionSummary,
+    SessionRecord, SessionState, SessionSummary, StandIn,
 };
 pub use request::{
     Action, Approval, Authorization, Choice, HeldRequest, InputRequest, Question, Reply, RequestId, Wait,

@@ -16,7 +16,9 @@ pub enum HarnessError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The stored history cannot be read.
-    #[error("session {session}: {cause}")]
+    #[error(
+        "session {session}: {cause}; `agent sessions fork {session} --at ENTRY` goes on from an entry before it"
+    )]
     Unreadable {
         /// The session.
         session: SessionId,
@@ -90,6 +92,14 @@ pub enum HarnessError {
         /// Why.
         #[source]
         cause: RequestError,
+    },
+    /// What was left open is lost, because it cannot be read; the next message begins a turn.
+    #[error("session {session}: {why}; look at what it did, then send a message")]
+    Closed {
+        /// The session.
+        session: SessionId,
+        /// What cannot be read, and what was done.
+        why: String,
     },
     /// There is nothing to resume.
     #[error("session {0} has no open turn; send it a message")]

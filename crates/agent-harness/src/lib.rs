@@ -49,6 +49,7 @@ mod hooks;
 mod kin;
 mod listed;
 mod live;
+mod mend;
 mod outbox;
 mod quiet;
 mod retry;

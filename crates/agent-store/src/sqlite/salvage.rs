@@ -44,7 +44,7 @@ fn state(
     let mut wreck = Wreck { id, damage: &mut found.damage };
     let checkpoint: Option<Checkpoint> = wreck.one(Row::Checkpoint, checkpoint);
     found.terminal = terminal.and_then(|body| wreck.one(Row::Summary, Some(body)));
-    match rows::inputs(id, inputs) {
+    match rows::inputs(id, &inputs) {
         Ok(inputs) => found.inputs = inputs,
         Err(error) => wreck.damage.push(error),
     }
