@@ -84,7 +84,7 @@ pub use profile::{CacheProfile, ModelProfile, Prices, Setting};
 pub use reads::{Reads, ReadsMark};
 pub use record::{
     Checkpoint, Commit, Committed, CompactionState, JournalRecord, OfChildren, Retried, Revision,
-    RoundSummary, SessionMeta, SessionRecord, SessionState, SessionSummary,
+    RoundSummary, SessionMeta, SessionRecord, SessionState, SessionSummary, StandIn,
 };
 pub use request::{
     Action, Approval, Authorization, Choice, HeldRequest, InputRequest, Question, Reply, RequestId, Wait,

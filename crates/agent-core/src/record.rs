@@ -281,6 +281,21 @@ pub struct SessionRecord {
     pub inputs: Vec<StoredInput>,
     /// The number of the last durable event; 0 when there is none.
     pub last_seq: u64,
+    /// What stands for a state that cannot be read; `None` when `checkpoint` and `journal` are those that were written.
+    pub stand_in: Option<StandIn>,
+}
+
+/// What stands for the state of a session, because a row of it cannot be read (requirement D8).
+///
+/// Then the checkpoint has no open turn: the session's own sums, and what an older checkpoint held of the rest. The journal
+/// has the records that can be read. History, events and inbox are whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "returned by every store")]
+pub struct StandIn {
+    /// What cannot be read, and what stands for it.
+    pub lost: String,
+    /// Whether a turn was open, which nobody can take up any more.
+    pub was_open: bool,
 }
 
 /// What was said and done in one turn, or in several that were told of together, in a few words that a model wrote behind the

@@ -16,7 +16,9 @@ pub enum HarnessError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The stored history cannot be read.
-    #[error("session {session}: {cause}")]
+    #[error(
+        "session {session}: {cause}; `agent sessions fork {session} --at ENTRY` goes on from an entry before it"
+    )]
     Unreadable {
         /// The session.
         session: SessionId,
@@ -100,6 +102,14 @@ pub enum HarnessError {
         session: SessionId,
         /// How many workers took the turn up and were lost.
         attempts: u32,
+    },
+    /// What was left open is lost, because it cannot be read; the next message begins a turn.
+    #[error("session {session}: {why}; look at what it did, then send a message")]
+    Closed {
+        /// The session.
+        session: SessionId,
+        /// What cannot be read, and what was done.
+        why: String,
     },
     /// There is nothing to resume.
     #[error("session {0} has no open turn; send it a message")]

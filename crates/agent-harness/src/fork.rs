@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Cancel, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, LanguageModel, ModelError,
-    SessionId, SessionRecord, Slots, StepRecord, TerminalReason, Text, Usage, UserMessage,
+    Cancel, Checkpoint, CompactionState, Entry, EntryId, Event, EventBody, History, LanguageModel,
+    ModelError, SessionId, SessionRecord, Slots, StepRecord, TerminalReason, Text, UnreadableEntry, Usage,
+    UserMessage,
 };
 use agent_prepare::{Pipeline, Stage, StageCx, Verdict};
-use agent_store::{Fork, Store, StoreError};
+use agent_store::{Fork, Row, Store, StoreError};
 use agent_tools::{Confinement, Pattern, PermissionDecision, PermissionMode, PermissionRule, Permissions};
 use agent_turn::{Mode, step_count};
 use async_trait::async_trait;
@@ -153,25 +154,61 @@ pub async fn fork_stored(
     new: &SessionId,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let record = store.load(from).await?.ok_or_else(|| StoreError::Missing(from.clone()))?;
     let entries = at.position() as u64 + 1;
-    let is_newest = entries == record.entries.len() as u64;
-    let checkpoint = if is_newest { between_turns(record.checkpoint) } else { Checkpoint::default() };
+    let (model, checkpoint) = source(store, from, entries).await?;
     // What was said of turns that lie within comes along; the turns of the new session are numbered behind those.
     let rounds = store.rounds(from).await?;
     let within = rounds.iter().filter(|round| round.to.position() as u64 <= entries);
     let last_turn = within.map(|round| round.turn).max().unwrap_or_default();
     let checkpoint = Checkpoint { last_turn, usage: Usage::default(), ..checkpoint };
-    let told = [
-        EventBody::SessionStarted { model: record.meta.model },
-        EventBody::SessionForked { from: from.clone(), at },
-    ];
+    let told = [EventBody::SessionStarted { model }, EventBody::SessionForked { from: from.clone(), at }];
     let event = |(seq, body)| Event { seq: Some(seq), session: new.clone(), turn: None, step: None, body };
     let events: Vec<Event> = (1..).zip(told).map(event).collect();
     let lease = store.lease(new).await?;
     let fork = Fork { from, entries, checkpoint: &checkpoint, events: &events, now_ms };
     store.fork(&lease, fork).await?;
     Ok(())
+}
+
+/// The model of a session, and the state in which a copy of its first entries begins. Only those need to be readable.
+async fn source(
+    store: &dyn Store,
+    from: &SessionId,
+    entries: u64,
+) -> Result<(String, Checkpoint), StoreError> {
+    let missing = || StoreError::Missing(from.clone());
+    let damage = match store.load(from).await {
+        Ok(record) => {
+            let record = record.ok_or_else(missing)?;
+            let first = record.entries.iter().take(usize::try_from(entries).unwrap_or(usize::MAX));
+            readable(from, &first.collect::<Vec<_>>())?;
+            let is_newest = entries == record.entries.len() as u64;
+            let checkpoint = if is_newest { between_turns(record.checkpoint) } else { Checkpoint::default() };
+            return Ok((record.meta.model, checkpoint));
+        }
+        Err(damage @ StoreError::Corrupt { row: Row::Entry(_), .. }) => damage,
+        Err(error) => return Err(error),
+    };
+    let left = store.salvage(from).await?.ok_or_else(missing)?;
+    let whole = left.entries.iter().zip(0..entries).take_while(|((found, _), at)| found == at);
+    let whole: Vec<&String> = whole.map(|((_, text), _)| text).collect();
+    match left.meta {
+        Some(meta) if whole.len() as u64 == entries => {
+            readable(from, &whole)?;
+            Ok((meta.model, Checkpoint::default()))
+        }
+        Some(_) | None => Err(damage),
+    }
+}
+
+/// A copy that nobody can read is not made.
+fn readable(session: &SessionId, entries: &[&String]) -> Result<(), StoreError> {
+    let named = |unreadable: UnreadableEntry| StoreError::Corrupt {
+        session: session.clone(),
+        row: Row::Entry(unreadable.id.position() as u64),
+        cause: unreadable.cause.into(),
+    };
+    History::load(entries).map(|_| ()).map_err(named)
 }
 
 /// Refuses what would lead from one forked run to another.
@@ -205,6 +242,7 @@ fn beside(config: &HarnessConfig, mut record: SessionRecord, run: &ForkedRun) ->
     record.checkpoint = between_turns(record.checkpoint);
     record.journal.clear();
     record.inputs.clear();
+    record.stand_in = None;
     let keeps_model = run.model.is_some();
     let prepare_call = config.prepare_call.clone().map(|hook| Arc::new(Plain { hook, keeps_model }) as _);
     HarnessConfig {

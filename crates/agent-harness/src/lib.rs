@@ -53,6 +53,7 @@ mod kin;
 mod listed;
 mod live;
 mod memory;
+mod mend;
 mod observed;
 mod outbox;
 mod process;

@@ -110,6 +110,8 @@ pub(crate) struct Loaded {
     pub(crate) inputs: Vec<StoredInput>,
     /// What was said of its turns.
     pub(crate) rounds: Vec<RoundSummary>,
+    /// Whether its state could not be read, which the last of `changes` tells.
+    pub(crate) closed: bool,
 }
 
 impl Loaded {
@@ -123,6 +125,7 @@ impl Loaded {
             created: false,
             inputs: Vec::new(),
             rounds: Vec::new(),
+            closed: false,
         }
     }
 
@@ -143,7 +146,7 @@ impl Live {
                 let (history, repairs) = History::load(&record.entries)
                     .map_err(|cause| HarnessError::Unreadable { session: id.clone(), cause })?;
                 let mut meta = record.meta;
-                let changes = changes(config, &mut meta);
+                let mut changes = changes(config, &mut meta);
                 let Checkpoint {
                     turn,
                     last_turn,
@@ -184,13 +187,19 @@ impl Live {
                 live.cache.resume(&history, asked_ms, &changes);
                 live.cache.asked_otherwise = asked_otherwise;
                 live.history = history;
-                let open = turn.map(|turn| Open { turn, turn_from, active, journal: record.journal });
+                let (mut inputs, mut journal) = (record.inputs, record.journal);
+                if let Some(lost) = &record.stand_in {
+                    let journal = std::mem::take(&mut journal);
+                    changes.push(Box::pin(live.close_lost(config, lost, journal, &mut inputs)).await?);
+                }
+                let open = turn.map(|turn| Open { turn, turn_from, active, journal });
                 // A turn that is open goes on as it was.
                 let rounds = match (&open, config.raw_rounds) {
                     (None, Some(_)) => config.store.rounds(id).await?,
                     (None, None) | (Some(_), _) => Vec::new(),
                 };
-                Ok(Loaded { live, repairs, changes, open, created: false, inputs: record.inputs, rounds })
+                let closed = record.stand_in.is_some();
+                Ok(Loaded { live, repairs, changes, open, created: false, inputs, rounds, closed })
             }
             None => Self::create(config, id, lease).await,
         }
@@ -217,6 +226,7 @@ impl Live {
             created: true,
             inputs: Vec::new(),
             rounds: Vec::new(),
+            closed: false,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Cancel, Input, Revision, SessionId, TerminalReason, UserMessage};
+use agent_core::{Cancel, Diagnostic, Input, Revision, SessionId, TerminalReason, UserMessage};
 use agent_prepare::ContextState;
 use agent_store::StoreError;
 use agent_turn::{Turn, Want};
@@ -237,7 +237,12 @@ impl Session {
         let loaded = self.loaded(&mut slot).await?;
         if matches!(incoming, Incoming::Nothing) && loaded.open.is_none() && loaded.inputs.is_empty() {
             slot.live = Some(loaded.live);
-            return Err(HarnessError::NothingToResume(self.id.clone()));
+            let id = self.id.clone();
+            let lost = loaded.changes.into_iter().next_back().filter(|_| loaded.closed);
+            return Err(match lost {
+                Some(Diagnostic { why, .. }) => HarnessError::Closed { session: id, why },
+                None => HarnessError::NothingToResume(id),
+            });
         }
         let incoming = self.or_later(&loaded, incoming).await?;
         let cancel = Cancel::new();

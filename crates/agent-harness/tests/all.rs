@@ -7,6 +7,7 @@ mod behind;
 mod cache;
 mod children;
 mod crash;
+mod damage;
 mod date;
 mod doctor;
 mod explain;

@@ -109,9 +109,7 @@ pub enum StoreError {
         input: u64,
     },
     /// A row of a session cannot be read.
-    #[error(
-        "{row} of session {session} is damaged: {cause}; restore a copy of the store, or go on in a new session"
-    )]
+    #[error("{row} of session {session} is damaged: {cause}; {}", way_on(session, *row))]
     Corrupt {
         /// The session.
         session: SessionId,
@@ -272,6 +270,25 @@ impl fmt::Display for Row {
             Self::Usage(n) => write!(f, "the usage of revision {n}"),
             Self::Summary => f.write_str("the summary"),
         }
+    }
+}
+
+/// What can be done about a damaged row.
+fn way_on(session: &SessionId, row: Row) -> String {
+    match row {
+        Row::Entry(n @ 1..) => format!(
+            "restore a copy of the store, or go on from what is before it: `agent sessions fork {session} --at {}`",
+            n - 1
+        ),
+        Row::Meta
+        | Row::Entry(0)
+        | Row::Checkpoint
+        | Row::Journal(_)
+        | Row::Event(_)
+        | Row::Usage(_)
+        | Row::Input(_)
+        | Row::Round(_)
+        | Row::Summary => "restore a copy of the store, or go on in a new session".to_owned(),
     }
 }
 

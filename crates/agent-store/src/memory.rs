@@ -436,6 +436,7 @@ impl Session {
             journal: self.journal.clone(),
             inputs: self.inbox.open.clone(),
             last_seq: self.events.len() as u64,
+            stand_in: None,
         })
     }
 

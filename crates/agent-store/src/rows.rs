@@ -2,7 +2,7 @@
 
 use agent_core::{
     BlobHash, InputId, Revision, SessionId, SessionMeta, SessionRecord, SessionState, SessionSummary,
-    StoredInput,
+    StandIn, StoredInput,
 };
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -16,7 +16,8 @@ pub(crate) struct SessionRows {
     /// How many entries there must be.
     pub(crate) head: u64,
     pub(crate) entries: Vec<Numbered>,
-    pub(crate) state: StateRows,
+    pub(crate) state: SessionState,
+    pub(crate) stand_in: Option<StandIn>,
     pub(crate) last_seq: u64,
 }
 
@@ -50,7 +51,7 @@ impl SessionRows {
     pub(crate) fn read(self, session: &SessionId) -> Result<SessionRecord, StoreError> {
         in_order(session, &self.entries, 0..self.head, Row::Entry)?;
         let entries = self.entries.into_iter().map(|(n, body)| text(session, Row::Entry(n), body));
-        let SessionState { revision, checkpoint, journal, inputs, terminal: _ } = self.state.read(session)?;
+        let SessionState { revision, checkpoint, journal, inputs, terminal: _ } = self.state;
         Ok(SessionRecord {
             meta: meta(session, self.meta)?,
             revision,
@@ -59,21 +60,22 @@ impl SessionRows {
             journal,
             inputs,
             last_seq: self.last_seq,
+            stand_in: self.stand_in,
         })
     }
 }
 
 impl StateRows {
-    pub(crate) fn read(self, session: &SessionId) -> Result<SessionState, StoreError> {
+    pub(crate) fn read(&self, session: &SessionId) -> Result<SessionState, StoreError> {
         in_order(session, &self.journal, 0..self.journal.len() as u64, Row::Journal)?;
-        let journal = self.journal.into_iter().map(|(n, body)| decode(session, Row::Journal(n), &body));
-        let checkpoint = there(session, Row::Checkpoint, self.checkpoint)?;
+        let journal = self.journal.iter().map(|(n, body)| decode(session, Row::Journal(*n), body));
+        let checkpoint = there(session, Row::Checkpoint, self.checkpoint.as_ref())?;
         Ok(SessionState {
             revision: Revision(self.revision),
-            checkpoint: decode(session, Row::Checkpoint, &checkpoint)?,
+            checkpoint: decode(session, Row::Checkpoint, checkpoint)?,
             journal: journal.collect::<Result<_, _>>()?,
-            inputs: inputs(session, self.inputs)?,
-            terminal: self.terminal.map(|body| decode(session, Row::Summary, &body)).transpose()?,
+            inputs: inputs(session, &self.inputs)?,
+            terminal: self.terminal.as_ref().map(|body| decode(session, Row::Summary, body)).transpose()?,
         })
     }
 }
@@ -88,17 +90,17 @@ impl SummaryRow {
     }
 }
 
-/// What is in an inbox.
 /// What was fixed when a session began.
 pub(crate) fn meta(session: &SessionId, body: Option<Vec<u8>>) -> Result<SessionMeta, StoreError> {
     decode(session, Row::Meta, &there(session, Row::Meta, body)?)
 }
 
-pub(crate) fn inputs(session: &SessionId, rows: Vec<Numbered>) -> Result<Vec<StoredInput>, StoreError> {
-    let read = |(n, body): Numbered| {
-        Ok(StoredInput { id: InputId(n), input: decode(session, Row::Input(n), &body)? })
+/// What is in an inbox.
+pub(crate) fn inputs(session: &SessionId, rows: &[Numbered]) -> Result<Vec<StoredInput>, StoreError> {
+    let read = |(n, body): &Numbered| {
+        Ok(StoredInput { id: InputId(*n), input: decode(session, Row::Input(*n), body)? })
     };
-    rows.into_iter().map(read).collect()
+    rows.iter().map(read).collect()
 }
 
 /// Numbered rows, decoded.
@@ -144,7 +146,7 @@ pub(crate) fn checked(address: &BlobHash, bytes: Vec<u8>) -> Result<Vec<u8>, Sto
     if hash(&bytes) == *address { Ok(bytes) } else { Err(StoreError::CorruptBlob(address.clone())) }
 }
 
-fn there(session: &SessionId, row: Row, body: Option<Vec<u8>>) -> Result<Vec<u8>, StoreError> {
+fn there<T>(session: &SessionId, row: Row, body: Option<T>) -> Result<T, StoreError> {
     body.ok_or_else(|| corrupt(session, row, Damage::Missing))
 }
 

@@ -121,7 +121,7 @@ impl Drive {
         out: Outbox,
         cancel: Cancel,
     ) -> Result<Self, HarnessError> {
-        let Loaded { live, repairs, changes, open, created, inputs, rounds } = loaded;
+        let Loaded { live, repairs, changes, open, created, inputs, rounds, closed: _ } = loaded;
         let mut drive = Self::of(config, live, out, cancel);
         drive.rounds = rounds;
         drive.tell_opening(repairs, changes, created);

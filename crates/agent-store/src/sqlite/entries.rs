@@ -36,7 +36,9 @@ pub(super) fn all(db: &Connection, n: i64) -> Result<Vec<Numbered>, Fail> {
     while let Some(first) = firsts.next()? {
         let (seq, count): (u64, usize) = (first.get(0)?, first.get(1)?);
         let start = bytes(first)?;
-        let mut body = Vec::with_capacity(start.len().saturating_add(count.saturating_mul(PART)).min(MOST));
+        // All but the last part are of one length.
+        let known = start.len().saturating_add(count.saturating_sub(1).saturating_mul(PART));
+        let mut body = Vec::with_capacity(known.min(MOST));
         body.extend_from_slice(start);
         let mut numbers = 1..=count;
         let mut is_whole = true;
@@ -45,7 +47,9 @@ pub(super) fn all(db: &Connection, n: i64) -> Result<Vec<Numbered>, Fail> {
         {
             if row.get::<_, u64>(0)? == seq {
                 is_whole &= numbers.next() == Some(row.get(1)?);
-                body.extend_from_slice(bytes(row)?);
+                let more = bytes(row)?;
+                body.reserve_exact(more.len());
+                body.extend_from_slice(more);
             }
             part = parts.next()?;
         }

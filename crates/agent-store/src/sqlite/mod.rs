@@ -10,6 +10,7 @@ mod migrate;
 mod reads;
 mod salvage;
 mod stamps;
+mod stand_in;
 mod worker;
 mod writes;
 

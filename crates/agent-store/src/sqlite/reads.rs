@@ -7,7 +7,7 @@ use agent_core::{
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 
 use super::fault::Fail;
-use super::{entries, stamps};
+use super::{entries, stand_in};
 use crate::rows::{self, Numbered, SessionRows, StateRows, SummaryRow};
 use crate::{Row, StoreError, SummaryLine};
 
@@ -22,17 +22,9 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionR
         })
         .optional()?;
     let Some((n, revision, head, last_seq, meta)) = found else { return Ok(None) };
-    let rows = SessionRows {
-        meta,
-        head,
-        entries: entries::all(db, n)?,
-        state: state_rows(db, n, revision)?,
-        last_seq,
-    };
-    let mut record = rows.read(id)?;
-    let adds = adds(db, n)?;
-    stamps::put_back(db, n, id, (&mut record.checkpoint, &mut record.journal), &adds)?;
-    Ok(Some(record))
+    let entries = entries::all(db, n)?;
+    let (state, stand_in) = stand_in::state(db, n, id, &state_rows(db, n, revision)?)?;
+    Ok(Some(SessionRows { meta, head, entries, state, stand_in, last_seq }.read(id)?))
 }
 
 pub(super) fn meta(db: &Connection, id: &SessionId) -> Result<Option<SessionMeta>, Fail> {
@@ -49,15 +41,17 @@ pub(super) fn state(db: &Connection, id: &SessionId) -> Result<Option<SessionSta
         .query_row([id.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))
         .optional()?;
     let Some((n, revision)) = found else { return Ok(None) };
-    let mut state = state_rows(db, n, revision)?.read(id)?;
-    let adds = adds(db, n)?;
-    stamps::put_back(db, n, id, (&mut state.checkpoint, &mut state.journal), &adds)?;
+    let (mut state, stand_in) = stand_in::state(db, n, id, &state_rows(db, n, revision)?)?;
+    if stand_in.is_some() {
+        // Nothing that was asked at work then is open any more.
+        state.journal.clear();
+    }
     Ok(Some(state))
 }
 
 pub(super) fn inputs(db: &Connection, id: &SessionId) -> Result<Vec<StoredInput>, Fail> {
     let (n, _) = existing(db, id)?;
-    Ok(rows::inputs(id, numbered(db, OPEN_INPUTS, n)?)?)
+    Ok(rows::inputs(id, &numbered(db, OPEN_INPUTS, n)?)?)
 }
 
 pub(super) fn rounds(db: &Connection, id: &SessionId) -> Result<Vec<RoundSummary>, Fail> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::{History, Revision};
-use agent_store::{Row, SqliteOptions, SqliteStore, Store, StoreError};
+use agent_store::{SqliteOptions, SqliteStore, Store, StoreError};
 use agent_testkit::store_suite::wait_for;
 
 use super::{Writer, id, open, picture, raw};
@@ -83,7 +83,14 @@ fn a_damaged_row_is_named() {
         db.execute_batch(tamper).unwrap();
         let error = first_error(dir.path());
         assert!(error.starts_with(expect), "{tamper}\n{error}");
-        assert!(error.ends_with("restore a copy of the store, or go on in a new session"), "{error}");
+        let way_on = match expect.strip_prefix("entry ").and_then(|rest| rest.split(' ').next()) {
+            Some(n) => {
+                let before = n.parse::<u64>().unwrap() - 1;
+                format!("or go on from what is before it: `agent sessions fork s --at {before}`")
+            }
+            None => "restore a copy of the store, or go on in a new session".into(),
+        };
+        assert!(error.ends_with(&way_on), "{error}");
     };
     check(
         "UPDATE descriptions SET body = x'7b'",
@@ -105,16 +112,6 @@ fn a_damaged_row_is_named() {
     check("UPDATE entry_parts SET part = 9 WHERE part = 3", "entry 2 of session s is damaged: it is missing");
     check("UPDATE entries SET parts = 2 WHERE seq = 2", "entry 2 of session s is damaged: it is missing");
     check(
-        "UPDATE checkpoints SET body = x'' WHERE revision = 2",
-        "the checkpoint of session s is damaged: it is not",
-    );
-    check(
-        "DELETE FROM checkpoints WHERE revision = 2",
-        "the checkpoint of session s is damaged: it is missing",
-    );
-    check("UPDATE journal SET body = x'31'", "journal record 0 of session s is damaged: it is not readable");
-    check("UPDATE journal SET pos = 1", "journal record 0 of session s is damaged: it is missing");
-    check(
         "UPDATE events SET body = x'31' WHERE seq = 3",
         "event 3 of session s is damaged: it is not readable",
     );
@@ -124,6 +121,51 @@ fn a_damaged_row_is_named() {
         "the usage of revision 2 of session s is damaged",
     );
     check("UPDATE sessions SET terminal = 'x'", "the summary of session s is damaged: it is not readable");
+}
+
+/// The last good state loads, between turns, and says what it stands for.
+#[test]
+fn a_state_that_cannot_be_read_has_a_stand_in() {
+    let check = |tamper: &str, kept: usize, expect: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::open(open(dir.path()), "s").unwrap();
+        writer.step("one").unwrap();
+        writer.step("two").unwrap();
+        writer.journal().unwrap();
+        drop(writer);
+        raw(dir.path()).execute_batch(tamper).unwrap();
+        let store = open(dir.path());
+        let found = wait_for(store.load(&id("s"))).unwrap().unwrap();
+        let stand_in = found.stand_in.unwrap();
+        assert_eq!(stand_in.lost, expect, "{tamper}");
+        assert!(!stand_in.was_open, "{tamper}");
+        assert_eq!((found.revision, found.entries.len(), found.last_seq), (Revision(2), 4, 5), "{tamper}");
+        assert_eq!((found.checkpoint.last_turn, found.journal.len()), (2, kept), "{tamper}");
+        let state = wait_for(store.state(&id("s"))).unwrap().unwrap();
+        assert_eq!((state.checkpoint, state.journal.len()), (found.checkpoint, 0), "{tamper}");
+        // The next commit writes a state that can be read.
+        Writer::open(store.clone(), "s").unwrap().commit("three").unwrap();
+        let found = wait_for(store.load(&id("s"))).unwrap().unwrap();
+        assert_eq!((found.stand_in, found.revision, found.journal.len()), (None, Revision(3), 0), "{tamper}");
+    };
+    let missing = "the checkpoint cannot be read (it is missing)";
+    check(
+        "UPDATE checkpoints SET body = x'31' WHERE revision = 2",
+        1,
+        "the checkpoint cannot be read (it is not readable (invalid type: integer `1`, expected struct Checkpoint at line 1 column 1)); what tools share is as of 1 commits before",
+    );
+    let at = |instead: &str| format!("{missing}; {instead}");
+    check("DELETE FROM checkpoints WHERE revision = 2", 1, &at("what tools share is as of 1 commits before"));
+    check("DELETE FROM checkpoints", 1, &at("what tools share is lost, and begins anew"));
+    let journal = "journal record 0 cannot be read";
+    check(
+        "UPDATE journal SET body = x'31'",
+        0,
+        &format!(
+            "{journal} (it is not readable (expected value at line 1 column 1)); what tools share is kept"
+        ),
+    );
+    check("UPDATE journal SET pos = 1", 1, &format!("{journal} (it is missing); what tools share is kept"));
 }
 
 /// Entries are read once, by the history: the store does not look into them.
@@ -146,7 +188,7 @@ fn a_damaged_session_does_not_stop_another() {
     for name in ["broken", "whole"] {
         Writer::open(open(dir.path()), name).unwrap().step("hello").unwrap();
     }
-    raw(dir.path()).execute_batch("UPDATE checkpoints SET body = x'31' WHERE session = 1").unwrap();
+    raw(dir.path()).execute_batch("UPDATE descriptions SET body = x'31' WHERE session = 1").unwrap();
     assert!(wait_for(open(dir.path()).load(&id("broken"))).is_err());
     Writer::open(open(dir.path()), "whole").unwrap().step("hello again").unwrap();
 }
@@ -161,8 +203,8 @@ fn a_session_with_a_damaged_checkpoint_can_be_looked_at_and_deleted() {
     drop(writer);
     raw(dir.path()).execute_batch("UPDATE checkpoints SET body = x'31' WHERE revision = 2").unwrap();
     let store = open(dir.path());
-    let error = wait_for(store.load(&id("s"))).unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt { row: Row::Checkpoint, .. }), "{error:?}");
+    let found = wait_for(store.load(&id("s"))).unwrap().unwrap();
+    assert!(found.stand_in.is_some(), "what is lost is told");
     assert_eq!(wait_for(store.events(&id("s"), 0)).unwrap().len(), 4);
     assert_eq!(wait_for(store.usage(&id("s"))).unwrap().len(), 2);
     assert!(wait_for(store.sessions()).unwrap().iter().all(Result::is_ok));

@@ -79,7 +79,7 @@ fn what_can_be_read_of_a_damaged_session_goes_out() {
     event 2: it is not readable (EOF while parsing an object at line 1 column 1)
     ");
     insta::assert_snapshot!(check("UPDATE checkpoints SET body = x'31'"), @"
-    loads: false; 6 entries, 3 events
+    loads: true; 6 entries, 3 events
     the checkpoint: it is not readable (invalid type: integer `1`, expected struct Checkpoint at line 1 column 1)
     ");
     insta::assert_snapshot!(check("UPDATE descriptions SET body = x'31'"), @"
