@@ -188,6 +188,7 @@ pub mod sandbox {
 #[doc = include_str!("../../../docs/guides/sessions.md")]
 #[doc = include_str!("../../../docs/guides/stopping.md")]
 #[doc = include_str!("../../../docs/guides/skills.md")]
+#[doc = include_str!("../../../docs/guides/memory.md")]
 #[doc = include_str!("../../../docs/guides/models.md")]
 #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
 #[doc = include_str!("../../../docs/guides/doctor.md")]

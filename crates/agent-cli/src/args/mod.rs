@@ -273,12 +273,21 @@ impl DataArgs {
 
 #[derive(Debug, Parser)]
 pub(crate) struct DemoArgs {
+    /// What to show in place of a run that mends a project
+    #[arg(value_enum)]
+    pub(crate) of: Option<DemoOf>,
     /// Print events as JSON Lines
     #[arg(long)]
     pub(crate) json: bool,
     /// Keep the workspace and the session in this directory, which must be empty or new
     #[arg(long)]
     pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoOf {
+    /// Three sessions: what is learnt in the first is used in the third
+    Memory,
 }
 
 #[derive(Debug, Parser)]

@@ -1,14 +1,16 @@
 //! `agent demo`: a whole run, offline. The model is a script behind a simulated provider; everything else is real: HTTP,
 //! the wire format, files, processes, the store.
 
+mod memory;
+
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent::{
-    ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions, SessionId, Skills,
-    SqliteStore, Store, TerminalReason, TurnEnd,
+    AgentBuilder, ApiKey, Event, EventBody, History, HttpConfig, HttpModel, PermissionMode, Permissions,
+    SessionId, Skills, SqliteStore, Store, TerminalReason, TurnEnd, WithModel,
 };
 use agent_core::{Entry, StepRecord, ToolResult};
 use agent_testkit::{Script, SimProvider};
@@ -16,19 +18,19 @@ use serde::Serialize;
 
 use super::run;
 use crate::agents::Agents;
-use crate::args::{DemoArgs, ReachArgs};
+use crate::args::{DemoArgs, DemoOf, ReachArgs};
 use crate::assemble::{self, Base};
 use crate::error::CliError;
 use crate::show::{JsonScreen, TextScreen};
 
-const SCRIPT: &str = include_str!("../../demo/script.json");
+const SCRIPT: &str = include_str!("../../../demo/script.json");
 const PROMPT: &str = "The discount in this project is wrong at the border. Find the cause, fix it, and show that the tests pass.";
 const SESSION: &str = "demo";
 const MAX_STEPS: u32 = 20;
 const PROJECT: [(&str, &str); 3] = [
-    ("README.txt", include_str!("../../demo/README.txt")),
-    ("price.sh", include_str!("../../demo/price.sh")),
-    ("test.sh", include_str!("../../demo/test.sh")),
+    ("README.txt", include_str!("../../../demo/README.txt")),
+    ("price.sh", include_str!("../../../demo/price.sh")),
+    ("test.sh", include_str!("../../../demo/test.sh")),
 ];
 
 /// Where the demo works; a temporary place goes when it is dropped.
@@ -45,34 +47,25 @@ struct Claim {
     text: String,
 }
 
+/// A scripted model behind a simulated provider, and a project to work on.
+struct Stage {
+    place: Place,
+    sim: SimProvider,
+    /// How many answers the script has.
+    replies: usize,
+}
+
 pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
-    let place = Place::make(args.keep)?;
-    let script = Script::parse(SCRIPT).map_err(|error| CliError::File {
-        path: PathBuf::from("demo/script.json"),
-        cause: std::io::Error::other(error),
-    })?;
-    let replies = script.len();
-    let sim = SimProvider::start(script)?;
-    let model = HttpModel::new(HttpConfig {
-        base_url: Some(sim.base_url()),
-        api_key: ApiKey::new("demo"),
-        model: "claude-opus-5-5".into(),
-        ..HttpConfig::default()
-    })?;
-    let permissions = Permissions { mode: PermissionMode::Bypass, ..Permissions::default() };
-    let base = Base {
-        model,
-        workspace: &place.workspace,
-        reach: &ReachArgs::usual(),
-        skills: Skills::default(),
-        agents: Agents::default(),
-        models: None,
-        store: Arc::new(SqliteStore::open(&place.data)?),
-        permissions,
-        max_steps: MAX_STEPS,
-        answers: false,
-    };
-    let agent = assemble::builder(base)?.build()?;
+    match args.of {
+        Some(DemoOf::Memory) => memory::demo(args).await,
+        None => whole_run(args).await,
+    }
+}
+
+async fn whole_run(args: DemoArgs) -> Result<ExitCode, CliError> {
+    let stage = Stage::set(Place::make(args.keep)?, script("demo/script.json", SCRIPT)?)?;
+    let agent = stage.agent()?.build()?;
+    let Stage { place, sim, replies } = stage;
     let id = SessionId::new(SESSION)?;
 
     let mut text = TextScreen::new(stdout());
@@ -99,6 +92,34 @@ pub(crate) async fn demo(args: DemoArgs) -> Result<ExitCode, CliError> {
     }
     let held = claims.iter().all(|claim| claim.holds);
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Stage {
+    fn set(place: Place, script: Script) -> Result<Self, CliError> {
+        let replies = script.len();
+        Ok(Self { place, sim: SimProvider::start(script)?, replies })
+    }
+
+    fn agent(&self) -> Result<AgentBuilder<WithModel>, CliError> {
+        let model = HttpModel::new(HttpConfig {
+            base_url: Some(self.sim.base_url()),
+            api_key: ApiKey::new("demo"),
+            model: "claude-opus-5-5".into(),
+            ..HttpConfig::default()
+        })?;
+        assemble::builder(Base {
+            model,
+            workspace: &self.place.workspace,
+            reach: &ReachArgs::usual(),
+            skills: Skills::default(),
+            agents: Agents::default(),
+            models: None,
+            store: Arc::new(SqliteStore::open(&self.place.data)?),
+            permissions: Permissions { mode: PermissionMode::Bypass, ..Permissions::default() },
+            max_steps: MAX_STEPS,
+            answers: false,
+        })
+    }
 }
 
 impl Place {
@@ -132,6 +153,11 @@ impl Place {
         }
         Ok(Self { workspace, data, temporary })
     }
+}
+
+fn script(name: &str, text: &str) -> Result<Script, CliError> {
+    let failed = |error| CliError::File { path: PathBuf::from(name), cause: std::io::Error::other(error) };
+    Script::parse(text).map_err(failed)
 }
 
 /// What the report states, each checked on what is really there.
