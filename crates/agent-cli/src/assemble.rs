@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use agent::{
     Agent, AgentBuilder, AllowAll, ApiKey, AskLater, CommandHook, HookSpec, HttpConfig, HttpModel,
-    LocalSandbox, NobodyToAsk, Permissions, RetryPolicy, SessionId, Skills, SqliteStore, StopConditionExt,
-    Store, ToolSet, WithModel, Workspace, builtins, is_loopback, step_count, tool_called,
+    LocalSandbox, NobodyToAsk, Permissions, Process, ProcessConfig, RetryPolicy, SessionId, Skills,
+    SqliteStore, StopConditionExt, Store, ToolSet, WithModel, Workspace, builtins, is_loopback, step_count,
+    tool_called,
 };
 
-use agent::memory::{MemoryConfig, MemoryExtractor};
+use agent::memory::{MemoryConfig, MemoryExtractor, project_root};
 use agent::prompt::{Fragment, Layer, Session, Value};
 use agent_core::{COMPLETE_TOOL, LanguageModel};
 
@@ -115,12 +116,20 @@ fn assembled(
         AskMode::Later => builder.asker(AskLater),
     };
     let builder = with_hooks(builder.rule_sink(keeper), hooks, &workspace);
-    let builder = builder.source(surroundings(args));
+    let builder = builder.source(surroundings(args)).process(process(&workspace)?);
     let builder = match memory {
         Some(memory) => builder.memory(memory),
         None => builder,
     };
     Ok(builder.build()?)
+}
+
+/// This process, for what asks where it works and what it spent.
+fn process(workspace: &Path) -> Result<Process, CliError> {
+    let id = std::process::id().to_string();
+    let process = Process::new(ProcessConfig { id, cwd: workspace.to_owned(), ..ProcessConfig::default() });
+    process.set_root(project_root(workspace)).map_err(std::io::Error::other).map_err(CliError::Runtime)?;
+    Ok(process)
 }
 
 /// Puts the hooks of settings before and behind every call.
