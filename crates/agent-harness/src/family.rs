@@ -1,6 +1,6 @@
 //! A session with those of its sub-agents: found by their names, deleted together.
 
-use agent_core::SessionId;
+use agent_core::{SessionId, SessionSummary};
 use agent_store::{Store, StoreError};
 
 /// Deletes a session with the sessions of its sub-agents, and theirs: nobody could take them up without it, and what they said
@@ -29,7 +29,11 @@ pub async fn delete_family(store: &dyn Store, id: &SessionId) -> Result<Vec<Sess
 /// The sessions of sub-agents below this one: every one behind its parent.
 async fn descendants(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
     let lines = store.sessions().await?;
-    let all: Vec<SessionId> = lines.into_iter().flatten().map(|line| line.id).collect();
+    let name = |line| match line {
+        Ok(SessionSummary { id, .. }) | Err(StoreError::Corrupt { session: id, .. }) => Ok(id),
+        Err(error) => Err(error),
+    };
+    let all: Vec<SessionId> = lines.into_iter().map(name).collect::<Result<_, _>>()?;
     let mut found: Vec<SessionId> = Vec::new();
     let mut parents = vec![id.clone()];
     while let Some(parent) = parents.pop() {

@@ -41,8 +41,9 @@ impl Held {
 
     /// Takes the attempt back.
     pub(crate) async fn give_back(mut self) -> Result<(), HarnessError> {
-        if std::mem::take(&mut self.is_counted) {
+        if self.is_counted {
             self.store.withdraw_attempt(&self.lease).await?;
+            self.is_counted = false;
         }
         Ok(())
     }

@@ -222,6 +222,7 @@ mod tests {
                     prop_assert!(!was_running || !matches!(decision, AutoDecision::Run(_)));
                 }
                 prop_assert!(auto.state().cursor >= cursor);
+                prop_assert!(auto.state().cursor <= EntryId::at(rested), "past a turn that did not come to rest");
                 cursor = auto.state().cursor;
             }
             end += 1;

@@ -202,6 +202,12 @@ impl NotesKeeper {
         }
     }
 
+    /// The run came to nothing, and nobody is there to begin another: what was committed meanwhile is not looked at. The next
+    /// commit is.
+    pub fn abandoned(&mut self) {
+        (self.running, self.latest) = (None, None);
+    }
+
     /// What to keep.
     pub fn state(&self) -> &NotesState {
         &self.state

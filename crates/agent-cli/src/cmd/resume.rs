@@ -33,8 +33,10 @@ pub(crate) async fn resume(mut args: ResumeArgs, key: Option<String>) -> Result<
     } else {
         go_on(&session, reply, &args, &mut TextScreen::new(stdout())).await
     };
-    memory::leave(&agent, extractor.as_ref()).await?;
-    code
+    let left = memory::leave(&agent, extractor.as_ref()).await;
+    let code = code?;
+    left?;
+    Ok(code)
 }
 
 async fn go_on(

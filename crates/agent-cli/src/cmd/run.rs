@@ -34,8 +34,10 @@ pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, 
     } else {
         to_the_end(&session, run, &args.agent, &mut TextScreen::new(stdout())).await
     };
-    memory::leave(&agent, extractor.as_ref()).await?;
-    code
+    let left = memory::leave(&agent, extractor.as_ref()).await;
+    let code = code?;
+    left?;
+    Ok(code)
 }
 
 /// Shows a run; what it waits for is put to the person on the terminal, and it goes on with the answers. Where nobody is

@@ -9,7 +9,7 @@ use std::time::Duration;
 use agent::memory::AutoFile;
 use agent::{EventBody, SessionId, Store, Usage};
 use agent_core::{Event, Prices, SessionSummary, Spent};
-use agent_memory::NotesFile;
+use agent_memory::{MemoryError, NotesFile};
 use agent_providers::Catalog;
 use serde::Serialize;
 
@@ -124,10 +124,8 @@ async fn of_session(
         let model = round.model.unwrap_or_else(|| line.model.clone());
         parts.of(&model).background.usage += &round.usage;
     }
-    parts.take_notes(&NotesFile::new(data, &line.id))?;
-    for (model, usage) in AutoFile::new(data, &line.id).read()?.usage {
-        parts.of(&model).background.usage += &usage;
-    }
+    parts.take_beside(NotesFile::new(data, &line.id).usage())?;
+    parts.take_beside(AutoFile::new(data, &line.id).read().map(|record| record.usage))?;
     for (model, part) in &mut parts.0 {
         part.price(prices(catalog, model));
         part.hit_rate = part.usage.hit_rate();
@@ -190,8 +188,9 @@ impl Parts {
     }
 
     /// Counts the runs that wrote the notes of the session. What cannot be read is told, and the rest stands.
-    fn take_notes(&mut self, notes: &NotesFile) -> std::io::Result<()> {
-        match notes.usage() {
+    /// Counts what is kept beside a session; what cannot be read is told.
+    fn take_beside(&mut self, usage: Result<BTreeMap<String, Usage>, MemoryError>) -> std::io::Result<()> {
+        match usage {
             Ok(spent) => {
                 for (model, usage) in spent {
                     self.of(&model).background.usage += &usage;

@@ -89,7 +89,11 @@ struct Seat {
 }
 
 /// Frees the seat of a session, also where its run is dropped in the middle: who comes next goes by what is kept on disk.
-struct AtWork<'e>(&'e MemoryExtractor, SessionId);
+struct AtWork<'e> {
+    extractor: &'e MemoryExtractor,
+    /// `None` once the seat is free.
+    session: Option<SessionId>,
+}
 
 impl MemoryExtractor {
     /// Extracts into these memories, and keeps how far it came below the data directory of the program.
@@ -212,9 +216,18 @@ impl MemoryExtractor {
         UserMessage::text(format!("{}\n{since}", extraction_prompt(&index))).map_err(broken)
     }
 
-    /// Keeps what came of a run, and says what comes next.
+    /// Keeps what came of a run, and says what comes next; where nothing does, the seat is free before another turn is looked
+    /// at.
     async fn settle(&self, cx: &AfterTurnCx, end: Extracted) -> Result<Option<Extraction>, SourceError> {
         let _order = self.order.lock().await;
+        let next = self.settled(cx, end).await;
+        if !matches!(next, Ok(Some(_))) {
+            self.seats().remove(&cx.session);
+        }
+        next
+    }
+
+    async fn settled(&self, cx: &AfterTurnCx, end: Extracted) -> Result<Option<Extraction>, SourceError> {
         let (succeeded, spent) = (end.is_success(), (end.choice.model.clone(), end.usage.clone()));
         let to = end.extraction.to;
         let keep = move |record: &mut AutoRecord| {
@@ -224,7 +237,10 @@ impl MemoryExtractor {
                 record.state.cursor = record.state.cursor.max(to);
             }
         };
-        let kept = self.kept(&cx.session, Some(Box::new(keep))).await;
+        // What is kept beside a session goes with it: one of the same name that begins later must not go by it.
+        let is_gone = matches!(cx.agent.config().store.meta(&cx.session).await, Ok(None));
+        let kept =
+            if is_gone { Ok(()) } else { self.kept(&cx.session, Some(Box::new(keep))).await.map(drop) };
         let outcome = end.outcome.clone();
         let failed = self.counted(&outcome);
         self.shown(end);
@@ -310,11 +326,16 @@ impl AfterTurn for MemoryExtractor {
             )));
         }
         let Some(first) = self.decide(cx).await? else { return Ok(()) };
-        let _at_work = AtWork(self, cx.session.clone());
+        let mut at_work = AtWork { extractor: self, session: Some(cx.session.clone()) };
         let mut next = Some(first);
         while let Some(extraction) = next.filter(|_| !cx.cancel.is_cancelled()) {
             let end = self.extract(cx, extraction).await;
-            next = self.settle(cx, end).await?;
+            let settled = self.settle(cx, end).await;
+            if !matches!(settled, Ok(Some(_))) {
+                // The seat is free, and may be another run's already.
+                at_work.session = None;
+            }
+            next = settled?;
         }
         Ok(())
     }
@@ -322,9 +343,9 @@ impl AfterTurn for MemoryExtractor {
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.0.seats().remove(&self.1);
-        let session = self.1.clone();
-        self.0.status.update(move |status| {
+        let Some(session) = self.session.take() else { return };
+        self.extractor.seats().remove(&session);
+        self.extractor.status.update(move |status| {
             status.running.remove(&session);
         });
     }
@@ -333,8 +354,12 @@ impl Drop for AtWork<'_> {
 /// The turn in facts: only what is behind the cursor is looked at.
 async fn facts(cx: &AfterTurnCx, cursor: EntryId) -> Result<TurnFacts, SourceError> {
     let last = cx.entries.last().and_then(step);
+    // A task that a call completed is looked at with the next turn of its session (requirement C3).
     let came_to_rest =
         cx.reason == TerminalReason::Done && last.is_some_and(|step| step.pairs().next().is_none());
+    if !came_to_rest {
+        return Ok(TurnFacts { end: cx.next(), came_to_rest, wrote: None });
+    }
     let wrote = if cursor < cx.began {
         let entries = behind(cx, cursor).await?;
         let own = cx.next().position().saturating_sub(cursor.position()).min(entries.len());
@@ -346,7 +371,8 @@ async fn facts(cx: &AfterTurnCx, cursor: EntryId) -> Result<TurnFacts, SourceErr
     Ok(TurnFacts { end: cx.next(), came_to_rest, wrote })
 }
 
-/// The stored entries from there on; those before are not read.
+/// The stored entries from there on. The store gives all of them; of those before nothing is made. It comes to that only
+/// behind a turn that was not looked at when it ended.
 async fn behind(cx: &AfterTurnCx, from: EntryId) -> Result<Vec<Entry>, SourceError> {
     let record = cx.agent.config().store.load(&cx.session).await.map_err(broken)?;
     let entries = record.map(|record| record.entries).unwrap_or_default();
@@ -403,10 +429,11 @@ fn extracted(
     ran: Result<ForkedEnd, String>,
 ) -> Extracted {
     let outcome = match &ran {
-        _ if cx.cancel.is_cancelled() => ExtractionOutcome::Stopped,
-        Err(why) => ExtractionOutcome::Failed(why.clone()),
+        // What was done before it was told to stop is done.
         Ok(end) if end.reason == TerminalReason::MaxSteps => ExtractionOutcome::StepLimit,
         Ok(end) if end.reason.is_success() => ExtractionOutcome::Done,
+        _ if cx.cancel.is_cancelled() => ExtractionOutcome::Stopped,
+        Err(why) => ExtractionOutcome::Failed(why.clone()),
         Ok(end) => {
             let error = end.error.as_ref().map(|error| format!(": {}", error.message));
             ExtractionOutcome::Failed(format!(

@@ -71,8 +71,11 @@ impl NotesWriter {
             }
             Err(error) => (Err(error.to_string()), (0, Usage::default())),
         };
-        let after = step.on_disk(NotesFile::read).await?;
-        let outcome = outcome(ended, before.as_deref(), after.as_deref());
+        let outcome = match step.on_disk(NotesFile::read).await {
+            Ok(after) => outcome(ended, before.as_deref(), after.as_deref()),
+            // What was asked is paid for, and counted.
+            Err(error) => NotesOutcome::Failed(error.to_string()),
+        };
         if step.is_session_gone().await {
             // They go with the session, also those that were written while it went.
             step.on_disk(NotesFile::remove).await?;
@@ -81,7 +84,11 @@ impl NotesWriter {
         let now_ms = cx.agent.config().clock.now_ms();
         let millis = u64::try_from(now_ms.saturating_sub(since_ms)).unwrap_or(0);
         let report = NotesReport { run, outcome, steps, usage, millis };
-        self.end(step, at_work, report).await
+        let next = self.end(step, at_work, report).await;
+        if next.is_err() {
+            self.0.sessions.abandoned(&cx.session);
+        }
+        next
     }
 
     /// Keeps what came of a run, and shows it.

@@ -95,6 +95,11 @@ impl Sessions {
         (state, decision)
     }
 
+    /// The run of a session came to nothing, and no other follows it now.
+    pub(super) fn abandoned(&self, session: &SessionId) {
+        self.with(session, |one| one.keeper.abandoned());
+    }
+
     fn with<T>(&self, session: &SessionId, look: impl FnOnce(&mut One) -> T) -> T {
         let mut all = self.all();
         all.looks += 1;
@@ -150,7 +155,7 @@ impl AtWork<'_> {
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
-            self.sessions.finished(session, false);
+            self.sessions.abandoned(session);
         }
     }
 }
