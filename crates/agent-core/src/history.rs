@@ -34,6 +34,16 @@ pub enum Entry {
     Boundary(Rewrite),
 }
 
+impl Entry {
+    /// The step, where it is one.
+    pub fn as_step(&self) -> Option<&StepRecord> {
+        match self {
+            Self::Step(step) => Some(step),
+            Self::User(_) | Self::Note(_) | Self::Boundary(_) => None,
+        }
+    }
+}
+
 /// A boundary with its position.
 pub(crate) type Boundary<'h> = (EntryId, &'h Rewrite);
 

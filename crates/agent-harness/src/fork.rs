@@ -228,10 +228,7 @@ async fn drive(
     let mut drive = Drive::begin(config, loaded, Incoming::Message(run.message), out, run.cancel)?;
     let end = drive.run().await?;
     let entries = drive.history().entries().get(behind..).unwrap_or_default();
-    let made = entries.iter().filter_map(|entry| match entry {
-        Entry::Step(step) => Some(step.clone()),
-        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-    });
+    let made = entries.iter().filter_map(Entry::as_step).cloned();
     let (made, TurnEnd { reason, text, steps, usage, error, .. }) = (made.collect(), end);
     Ok(ForkedEnd { reason, text, steps, made, usage, error })
 }

@@ -38,14 +38,7 @@ pub(crate) async fn told(store: &dyn Store, child: &SessionId) -> Result<Told, H
     };
     let unreadable = |cause| HarnessError::Unreadable { session: child.clone(), cause };
     let (history, _) = agent_core::History::load(&record.entries).map_err(unreadable)?;
-    let steps: Vec<_> = history
-        .entries()
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::Step(step) => Some(step),
-            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-        })
-        .collect();
+    let steps: Vec<_> = history.entries().iter().filter_map(Entry::as_step).collect();
     let last = steps.last();
     let mut text = last.map(|step| step.text()).unwrap_or_default();
     if text.trim().is_empty()

@@ -399,10 +399,7 @@ pub(crate) struct Write<'a> {
 }
 
 fn calls_of(entry: &Entry) -> u64 {
-    match entry {
-        Entry::Step(step) => step.pairs().count() as u64,
-        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => 0,
-    }
+    entry.as_step().map_or(0, |step| step.pairs().count() as u64)
 }
 
 /// Offloaded outputs, read from the store.

@@ -70,10 +70,7 @@ impl Rehearsal {
     /// The stored calls with their results, in order.
     pub(super) async fn results(&self) -> Result<Vec<(String, ToolResult)>, HarnessError> {
         let history = self.history().await?;
-        let steps = history.entries().iter().filter_map(|entry| match entry {
-            Entry::Step(step) => Some(step),
-            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-        });
+        let steps = history.entries().iter().filter_map(Entry::as_step);
         let pairs = steps.flat_map(|step| step.pairs());
         Ok(pairs.map(|(call, result)| (call.name.clone(), result.clone())).collect())
     }

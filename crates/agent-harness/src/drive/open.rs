@@ -150,10 +150,7 @@ impl Drive {
     /// Calls that were refused in the steps of a turn that is taken up.
     fn denied_before(&self) -> u32 {
         let entries = self.live.history.entries().get(self.turn_from.position()..).unwrap_or_default();
-        let denied = entries.iter().map(|entry| match entry {
-            Entry::Step(step) => denied_in(step),
-            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => 0,
-        });
+        let denied = entries.iter().filter_map(Entry::as_step).map(denied_in);
         denied.fold(0, u32::saturating_add)
     }
 

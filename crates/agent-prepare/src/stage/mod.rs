@@ -118,10 +118,7 @@ impl<'a> StageCx<'a> {
     /// The finished steps of this turn, in order.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &'a StepRecord> + use<'a> {
         let entries = self.of.history.entries().get(self.of.turn_from.position()..).unwrap_or_default();
-        entries.iter().filter_map(|entry| match entry {
-            Entry::Step(step) => Some(step),
-            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-        })
+        entries.iter().filter_map(Entry::as_step)
     }
 
     /// Whether a note with these words stands since the user spoke last: within the last 64 entries, and covered by no

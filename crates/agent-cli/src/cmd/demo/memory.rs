@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use agent::memory::{AutoFile, Extracted, MemoryConfig, MemoryDir, MemoryPlace};
 use agent::{History, SessionId, Store, Usage};
-use agent_core::{ToolCall, ToolResult};
+use agent_core::{Entry, ToolCall, ToolResult};
 use agent_testkit::{RecordedRequest, Script};
 
-use super::{Claim, PROJECT, Place, Stage, extends, report, run, script, step};
+use super::{Claim, PROJECT, Place, Stage, extends, report, run, script};
 use crate::args::DemoArgs;
 use crate::assemble;
 use crate::error::CliError;
@@ -169,7 +169,7 @@ async fn memory_calls(place: &Place, id: &str) -> Result<Vec<(ToolCall, ToolResu
     let store = assemble::stored(data)?.ok_or_else(missing)?;
     let record = store.load(&id).await?.ok_or_else(missing)?;
     let (history, _) = History::load(&record.entries)?;
-    let pairs = history.entries().iter().filter_map(step).flat_map(|step| step.pairs());
+    let pairs = history.entries().iter().filter_map(Entry::as_step).flat_map(|step| step.pairs());
     let of_memory = pairs.filter(|(call, _)| call.name == agent_memory::MEMORY_TOOL);
     Ok(of_memory.map(|(call, result)| (call.clone(), result.clone())).collect())
 }

@@ -172,7 +172,7 @@ async fn claims(
     let store = assemble::stored(&place.data)?.ok_or_else(missing)?;
     let record = store.load(&id).await?.ok_or_else(missing)?;
     let (history, repairs) = History::load(&record.entries)?;
-    let steps: Vec<&StepRecord> = history.entries().iter().filter_map(step).collect();
+    let steps: Vec<&StepRecord> = history.entries().iter().filter_map(Entry::as_step).collect();
     let tests: Vec<bool> = steps.iter().flat_map(|step| step.pairs()).filter_map(test_run).collect();
     let todos = &record.checkpoint.slots.todos;
     let open = record.checkpoint.slots.open_todos().count();
@@ -213,10 +213,6 @@ async fn claims(
             ),
         ),
     ])
-}
-
-fn step(entry: &Entry) -> Option<&StepRecord> {
-    if let Entry::Step(step) = entry { Some(step) } else { None }
 }
 
 fn is_waiting(event: &Event) -> bool {

@@ -29,10 +29,7 @@ impl Desk<'_> {
     /// How often the same tool was refused with the same input, in the turn up to now.
     fn refusals_of(&self, call: &ToolCall) -> usize {
         let earlier = self.live.history.entries().get(self.turn_from.position()..).unwrap_or_default();
-        let steps = earlier.iter().filter_map(|entry| match entry {
-            Entry::Step(step) => Some(step),
-            Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-        });
+        let steps = earlier.iter().filter_map(Entry::as_step);
         let here = self
             .worked
             .results
