@@ -1,23 +1,19 @@
 //! How far the memories of a session were extracted, on disk, and what that cost.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agent_core::{SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::folder::Folder;
-use crate::notes_file::put;
-use crate::place::session_dir;
+use crate::beside::{Beside, RunClaim};
 use crate::{AutoState, MemoryError};
 
 /// `<data>/tmp/<session>/auto-memory.json`, beside the notes of the session, with which it goes (requirement C3).
 ///
 /// Nothing is made on disk before the first write. The file is replaced as a whole, no link is followed, and calls block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AutoFile {
-    dir: PathBuf,
-}
+pub struct AutoFile(Beside);
 
 /// What is kept of the runs that extracted memories of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,45 +33,38 @@ pub struct AutoRecord {
 impl AutoFile {
     /// The record of a session of the program with this data directory.
     pub fn new(data: &Path, session: &SessionId) -> Self {
-        Self { dir: session_dir(data, session) }
+        Self(Beside::new(data, session))
     }
 
-    /// What was kept; the default before there was anything, and where it is no such record.
+    /// What was kept; the default before there was anything.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read; [`MemoryError::Record`] when it is damaged.
     pub fn read(&self) -> Result<AutoRecord, MemoryError> {
-        let folder = match Folder::existing(&self.dir) {
-            Ok(folder) => folder,
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(AutoRecord::default()),
-            Err(cause) => return Err(MemoryError::Open { path: self.dir.clone(), cause }),
-        };
-        Ok(parsed(folder.text(FILE, BYTES)?.as_deref()))
+        self.0.record(FILE)
     }
 
-    /// Changes what is kept, while no other writer can come between.
+    /// Changes what is kept, while no other writer can come between. A damaged record begins anew: a run that looks at old
+    /// entries again does less harm than none.
     ///
     /// # Errors
     /// When it cannot be read or written.
     pub fn update(&self, change: impl FnOnce(&mut AutoRecord)) -> Result<AutoRecord, MemoryError> {
-        let folder = Folder::open(&self.dir)?;
-        let turn = folder.turn()?;
-        let before = folder.text(FILE, BYTES)?;
-        let mut record = parsed(before.as_deref());
-        change(&mut record);
-        let text = serde_json::to_string(&record).map_err(MemoryError::Sidecar)?;
-        put(&turn, FILE, text.as_bytes(), before.as_deref())?;
-        Ok(record)
+        self.0.keep(FILE, change)
+    }
+
+    /// Claims the session for runs that extract memories; `None` while another process is at it.
+    ///
+    /// # Errors
+    /// When the lock beside the record cannot be had.
+    pub fn claim(&self) -> Result<Option<RunClaim>, MemoryError> {
+        self.0.claim(CLAIM)
     }
 }
 
-/// What cannot be read is lost already, and begins anew: a run that looks at old entries again does less harm than none.
-fn parsed(text: Option<&str>) -> AutoRecord {
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-}
-
 const FILE: &str = "auto-memory.json";
-const BYTES: usize = 64 * 1024;
+/// Locked while the session is claimed.
+const CLAIM: &str = ".auto-memory.claim";
 
 #[cfg(test)]
 mod tests {
@@ -105,8 +94,14 @@ mod tests {
         let beside = NotesFile::new(data.path(), &session).path().with_file_name(FILE);
         #[expect(clippy::disallowed_methods, reason = "the test breaks the file")]
         std::fs::write(beside, "{").unwrap();
-        assert_eq!(file.read().unwrap(), AutoRecord::default(), "what cannot be read begins anew");
-        assert_eq!(file.update(|record| record.runs = 9).unwrap().runs, 9);
+        let damaged = file.read().unwrap_err().to_string();
+        assert!(damaged.starts_with("`auto-memory.json` beside the session is damaged"), "{damaged}");
+        let anew = file.update(|record| record.runs = 9).unwrap();
+        assert_eq!(anew, AutoRecord { runs: 9, ..AutoRecord::default() }, "it begins anew");
+        let claim = file.claim().unwrap();
+        assert!(claim.is_some() && AutoFile::new(data.path(), &session).claim().unwrap().is_none());
+        drop(claim);
+        assert!(file.claim().unwrap().is_some());
         NotesFile::new(data.path(), &session).remove().unwrap();
         assert_eq!(file.read().unwrap(), AutoRecord::default());
     }

@@ -115,9 +115,17 @@ pub enum MemoryError {
         "the session notes would have {0} bytes and may have {NOTES_BYTES}; shorten what is settled, and keep what the work needs next"
     )]
     LongNotes(usize),
-    /// What is kept beside the notes cannot be read.
-    #[error("what is kept beside the session notes cannot be read: {0}")]
-    Sidecar(#[source] serde_json::Error),
+    /// What runs beside a session keep of it is damaged.
+    #[error(
+        "`{file}` beside the session is damaged ({cause}); what it said is lost, and the next run writes it anew"
+    )]
+    Record {
+        /// The file.
+        file: &'static str,
+        /// What is wrong with it.
+        #[source]
+        cause: serde_json::Error,
+    },
     /// Refused by the edit itself, in its own words.
     #[error("{0}")]
     Refused(String),

@@ -28,6 +28,7 @@
 
 mod auto;
 mod auto_file;
+mod beside;
 mod dir;
 mod error;
 mod files;
@@ -45,6 +46,7 @@ mod words;
 
 pub use auto::{AutoDecision, AutoMemory, AutoSkip, AutoState, EXTRACTION_STEPS, Extraction, TurnFacts};
 pub use auto_file::{AutoFile, AutoRecord};
+pub use beside::RunClaim;
 pub use dir::{Listing, MemoryDir, StoredMemory, Written};
 pub use error::MemoryError;
 pub use files::{MEMORIES, MEMORY_TOOL, MemoryFiles, MemoryPath, NOTES_PATH, PathError, is_memory_write};
@@ -56,7 +58,7 @@ pub use name::{MemoryName, NAME_CHARS, NameError};
 pub use notes::{
     NotesDecision, NotesFacts, NotesKeeper, NotesPolicy, NotesRun, NotesState, NotesTrigger, NotesWait,
 };
-pub use notes_file::{NOTES_BYTES, NotesClaim, NotesFile};
+pub use notes_file::{NOTES_BYTES, NotesFile};
 pub use place::{MemoryPlace, PlaceError, TrustedSource, project_root, project_slug, session_dir};
 pub use relevant::Ranking;
 pub use words::{

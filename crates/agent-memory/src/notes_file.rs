@@ -1,15 +1,13 @@
 //! The notes of a session on disk, and what is kept beside them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use agent_core::{SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::folder::{Expect, Folder, Turn};
+use crate::beside::{Beside, RunClaim, put};
 use crate::front::tidy;
-use crate::place::session_dir;
 use crate::{MemoryError, NotesState};
 
 /// The session notes: `<data>/tmp/<session>/session-memory.md`, and the record of the last run beside it (requirement C2).
@@ -17,16 +15,7 @@ use crate::{MemoryError, NotesState};
 /// Nothing is made on disk before the first write. As with [`crate::MemoryDir`], writers take turns, files are replaced as a
 /// whole, no link is followed, and calls block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotesFile {
-    dir: PathBuf,
-}
-
-/// The right to have the notes of a session brought up to date, held by one of all processes; dropping it lets it go, and so
-/// does the death of the process.
-#[derive(Debug)]
-pub struct NotesClaim {
-    _lock: File,
-}
+pub struct NotesFile(Beside);
 
 /// What is kept beside the notes.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -44,12 +33,12 @@ pub const NOTES_BYTES: usize = 48 * 1024;
 impl NotesFile {
     /// The notes of a session of the program with this data directory.
     pub fn new(data: &Path, session: &SessionId) -> Self {
-        Self { dir: session_dir(data, session) }
+        Self(Beside::new(data, session))
     }
 
     /// Where the notes are, or would be.
     pub fn path(&self) -> PathBuf {
-        self.dir.join(NOTES)
+        self.0.path(NOTES)
     }
 
     /// The notes with `\n` line endings; `None` before they are first written.
@@ -57,8 +46,7 @@ impl NotesFile {
     /// # Errors
     /// When there is something that cannot be read.
     pub fn read(&self) -> Result<Option<String>, MemoryError> {
-        let Some(folder) = self.folder()? else { return Ok(None) };
-        Ok(folder.text(NOTES, NOTES_BYTES)?.map(|text| tidy(&text)))
+        Ok(self.0.text(NOTES, NOTES_BYTES)?.map(|text| tidy(&text)))
     }
 
     /// Writes the notes, whatever they said before.
@@ -78,7 +66,7 @@ impl NotesFile {
         &self,
         edit: impl FnOnce(Option<&str>) -> Result<String, MemoryError>,
     ) -> Result<(), MemoryError> {
-        let folder = Folder::open(&self.dir)?;
+        let folder = self.0.open()?;
         let turn = folder.turn()?;
         let before = folder.text(NOTES, NOTES_BYTES)?;
         let text = tidy(&edit(before.as_deref().map(tidy).as_deref())?);
@@ -91,9 +79,9 @@ impl NotesFile {
     /// What was kept of the last run; the default before there was one.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read; [`MemoryError::Record`] when it is damaged.
     pub fn state(&self) -> Result<NotesState, MemoryError> {
-        Ok(self.sidecar()?.state)
+        Ok(self.0.record::<Sidecar>(SIDECAR)?.state)
     }
 
     /// Tokens of the runs that wrote the notes, by model as `PROVIDER/MODEL`; they are in no sum of the session.
@@ -101,7 +89,7 @@ impl NotesFile {
     /// # Errors
     /// When it cannot be read.
     pub fn usage(&self) -> Result<BTreeMap<String, Usage>, MemoryError> {
-        Ok(self.sidecar()?.usage)
+        Ok(self.0.record::<Sidecar>(SIDECAR)?.usage)
     }
 
     /// Keeps what is known of the last run. Call it after the notes are written: a program that dies between the two leaves
@@ -110,7 +98,7 @@ impl NotesFile {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, state: &NotesState) -> Result<(), MemoryError> {
-        self.keep(|sidecar| sidecar.state = *state)
+        self.0.keep(SIDECAR, |sidecar: &mut Sidecar| sidecar.state = *state).map(drop)
     }
 
     /// [`NotesFile::save`], and in the same write what the run spent on which model.
@@ -118,10 +106,11 @@ impl NotesFile {
     /// # Errors
     /// As there.
     pub fn save_run(&self, state: &NotesState, model: &str, spent: &Usage) -> Result<(), MemoryError> {
-        self.keep(|sidecar| {
+        let change = |sidecar: &mut Sidecar| {
             sidecar.state = *state;
             *sidecar.usage.entry(model.to_owned()).or_default() += spent;
-        })
+        };
+        self.0.keep(SIDECAR, change).map(drop)
     }
 
     /// Claims the notes for a run that brings them up to date; `None` while another process has them. Writing does not wait
@@ -129,76 +118,23 @@ impl NotesFile {
     ///
     /// # Errors
     /// When the lock beside them cannot be had.
-    pub fn claim(&self) -> Result<Option<NotesClaim>, MemoryError> {
-        let lock = Folder::open(&self.dir)?.held(CLAIM)?;
-        Ok(lock.map(|_lock| NotesClaim { _lock }))
+    pub fn claim(&self) -> Result<Option<RunClaim>, MemoryError> {
+        self.0.claim(CLAIM)
     }
 
-    /// Removes the directory of the session, with the notes: they go with it. A session without notes is no error.
+    /// Removes all that is kept beside the session, the notes and what was extracted of it: they go with it. A session without notes is no error.
     ///
     /// # Errors
     /// When it cannot be removed.
     pub fn remove(&self) -> Result<(), MemoryError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "this crate owns the directory; links in it are removed, not followed"
-        )]
-        let removed = std::fs::remove_dir_all(&self.dir);
-        match removed {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                Err(MemoryError::io(&self.dir.display().to_string(), "removed", cause))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        self.0.remove()
     }
-
-    fn sidecar(&self) -> Result<Sidecar, MemoryError> {
-        let text = match self.folder()? {
-            Some(folder) => folder.text(SIDECAR, SIDECAR_BYTES)?,
-            None => None,
-        };
-        text.map_or_else(
-            || Ok(Sidecar::default()),
-            |text| serde_json::from_str(&text).map_err(MemoryError::Sidecar),
-        )
-    }
-
-    /// Changes what is beside the notes. What cannot be read there is lost already, and begins anew.
-    fn keep(&self, change: impl FnOnce(&mut Sidecar)) -> Result<(), MemoryError> {
-        let folder = Folder::open(&self.dir)?;
-        let turn = folder.turn()?;
-        let before = folder.text(SIDECAR, SIDECAR_BYTES)?;
-        let mut sidecar =
-            before.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        change(&mut sidecar);
-        let text = serde_json::to_string(&sidecar).map_err(MemoryError::Sidecar)?;
-        put(&turn, SIDECAR, text.as_bytes(), before.as_deref())
-    }
-
-    fn folder(&self) -> Result<Option<Folder>, MemoryError> {
-        match Folder::existing(&self.dir) {
-            Ok(folder) => Ok(Some(folder)),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(MemoryError::Open { path: self.dir.clone(), cause }),
-        }
-    }
-}
-
-/// Writes a file in the place of what it was.
-pub(crate) fn put(
-    turn: &Turn<'_>,
-    name: &str,
-    bytes: &[u8],
-    before: Option<&str>,
-) -> Result<(), MemoryError> {
-    turn.write(name, bytes, before.map_or(Expect::Absent, |before| Expect::Bytes(before.as_bytes())))
 }
 
 const NOTES: &str = "session-memory.md";
 const SIDECAR: &str = "session-memory.json";
 /// Locked while the notes are claimed.
 const CLAIM: &str = ".session-memory.claim";
-const SIDECAR_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -249,10 +185,10 @@ mod tests {
         assert_eq!(file.state().unwrap(), later);
         assert_eq!(file.usage().unwrap()["a/b"].input, 10);
 
-        let folder = Folder::open(&file.dir).unwrap();
-        let before = folder.text(SIDECAR, SIDECAR_BYTES).unwrap();
+        let folder = file.0.open().unwrap();
+        let before = file.0.text(SIDECAR, NOTES_BYTES).unwrap();
         put(&folder.turn().unwrap(), SIDECAR, b"{", before.as_deref()).unwrap();
-        assert!(matches!(file.state(), Err(MemoryError::Sidecar(_))));
+        assert!(matches!(file.state(), Err(MemoryError::Record { file: SIDECAR, .. })));
         file.save(&later).unwrap();
         assert_eq!((file.state().unwrap(), file.usage().unwrap()), (later, BTreeMap::new()));
 

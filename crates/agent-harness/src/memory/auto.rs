@@ -9,17 +9,18 @@ use agent_core::{
     Entry, EntryId, History, LanguageModel, SessionId, StepRecord, TerminalReason, Text, Usage, UserMessage,
 };
 use agent_memory::{
-    AutoDecision, AutoFile, AutoMemory, AutoRecord, AutoSkip, EXTRACTION_STEPS, Extraction, MEMORIES,
-    MEMORY_TOOL, MemoryDir, MemoryError, TurnFacts, extraction_denial, extraction_prompt, is_memory_write,
+    AutoDecision, AutoFile, AutoMemory, AutoRecord, AutoSkip, AutoState, EXTRACTION_STEPS, Extraction,
+    MEMORIES, MEMORY_TOOL, MemoryDir, MemoryError, RunClaim, TurnFacts, extraction_denial, extraction_prompt,
+    is_memory_write,
 };
 use agent_tools::Pattern;
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::ModelChoice;
 use super::status::{
     Extracted, ExtractionOutcome, ExtractionSkip, ExtractionStatus, RunningExtraction, SkippedTurn,
 };
+use super::{ModelChoice, on_disk};
 use crate::breaker::Breaker;
 use crate::{AfterTurn, AfterTurnCx, ForkedEnd, ForkedRun, Observed, SourceError};
 
@@ -86,6 +87,8 @@ struct Seat {
     policy: AutoMemory,
     /// Tokens of its context when its last turn ended.
     tokens: u64,
+    /// No other process is at the session meanwhile.
+    _claim: RunClaim,
 }
 
 /// Frees the seat of a session, also where its run is dropped in the middle: who comes next goes by what is kept on disk.
@@ -128,16 +131,28 @@ impl MemoryExtractor {
             self.skipped(cx, ExtractionSkip::Paused);
             return Ok(None);
         }
+        if !came_to_rest(cx) {
+            self.skipped(cx, ExtractionSkip::NotAtRest);
+            return Ok(None);
+        }
         let known = self.seats().get(&cx.session).map(|seat| *seat.policy.state());
-        let state = match known {
-            Some(state) => state,
-            None => self.kept(&cx.session, None).await?.state,
+        let (state, new) = match known {
+            Some(state) => (state, None),
+            None => {
+                let Some(claim) = self.file(&cx.session, |file| file.claim()).await? else {
+                    self.skipped(cx, ExtractionSkip::Elsewhere);
+                    return Ok(None);
+                };
+                let state = self.kept_state(&cx.session).await?;
+                (state, Some(Seat { policy: AutoMemory::new(state), tokens: 0, _claim: claim }))
+            }
         };
         let facts = facts(cx, state.cursor).await?;
         let (decision, cursor) = {
             let mut seats = self.seats();
-            let new = || Seat { policy: AutoMemory::new(state), tokens: 0 };
-            let seat = seats.entry(cx.session.clone()).or_insert_with(new);
+            seats.extend(new.map(|seat| (cx.session.clone(), seat)));
+            // It was freed meanwhile by a run that was dropped; the next turn is looked at.
+            let Some(seat) = seats.get_mut(&cx.session) else { return Ok(None) };
             seat.tokens = cx.tokens;
             let decision = seat.policy.turn_ended(facts);
             let cursor = seat.policy.state().cursor;
@@ -147,7 +162,7 @@ impl MemoryExtractor {
             (decision, cursor)
         };
         if cursor != state.cursor {
-            self.kept(&cx.session, Some(Box::new(move |record| record.state.cursor = cursor))).await?;
+            self.file(&cx.session, move |file| file.update(|record| record.state.cursor = cursor)).await?;
         }
         Ok(self.told(cx, decision))
     }
@@ -204,7 +219,7 @@ impl MemoryExtractor {
     /// What the model is asked: with the memories as they are now, and where what is new begins.
     async fn asked(&self, cx: &AfterTurnCx, extraction: Extraction) -> Result<UserMessage, SourceError> {
         let memories = self.memories.clone();
-        let index = blocking(move || memories.index()).await?;
+        let index = on_disk(EXTRACTION, move || memories.index()).await?;
         let since = match extraction.from.position() {
             0 => None,
             _ => behind(cx, extraction.from).await?.iter().find_map(begins),
@@ -239,8 +254,11 @@ impl MemoryExtractor {
         };
         // What is kept beside a session goes with it: one of the same name that begins later must not go by it.
         let is_gone = matches!(cx.agent.config().store.meta(&cx.session).await, Ok(None));
-        let kept =
-            if is_gone { Ok(()) } else { self.kept(&cx.session, Some(Box::new(keep))).await.map(drop) };
+        let kept = if is_gone {
+            Ok(())
+        } else {
+            self.file(&cx.session, move |file| file.update(keep)).await.map(drop)
+        };
         let outcome = end.outcome.clone();
         let failed = self.counted(&outcome);
         self.shown(end);
@@ -296,22 +314,32 @@ impl MemoryExtractor {
         });
     }
 
-    /// What is kept of a session, after a change where there is one.
-    async fn kept(&self, session: &SessionId, change: Option<Change>) -> Result<AutoRecord, SourceError> {
+    /// How far a session was looked at. What is damaged there is looked at again.
+    async fn kept_state(&self, session: &SessionId) -> Result<AutoState, SourceError> {
+        let read = |file: &AutoFile| match file.read() {
+            Err(error @ MemoryError::Record { .. }) => {
+                tracing::warn!(%error, "all of the session is looked at again");
+                Ok(AutoState::default())
+            }
+            record => record.map(|record| record.state),
+        };
+        self.file(session, read).await
+    }
+
+    /// Works on what is kept of a session.
+    async fn file<T: Send + 'static>(
+        &self,
+        session: &SessionId,
+        work: impl FnOnce(&AutoFile) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, SourceError> {
         let file = AutoFile::new(&self.data, session);
-        blocking(move || match change {
-            Some(change) => file.update(change),
-            None => file.read(),
-        })
-        .await
+        on_disk(EXTRACTION, move || work(&file)).await
     }
 
     fn seats(&self) -> MutexGuard<'_, BTreeMap<SessionId, Seat>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-type Change = Box<dyn FnOnce(&mut AutoRecord) + Send>;
 
 #[async_trait]
 impl AfterTurn for MemoryExtractor {
@@ -351,15 +379,15 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// The turn in facts: only what is behind the cursor is looked at.
+/// Whether the model ended the turn with an answer. A task that a call completed is looked at with the next turn of its session
+/// (requirement C3).
+fn came_to_rest(cx: &AfterTurnCx) -> bool {
+    let last = cx.entries.last().and_then(Entry::as_step);
+    cx.reason == TerminalReason::Done && last.is_some_and(|step| step.pairs().next().is_none())
+}
+
+/// A turn that came to rest, in facts: only what is behind the cursor is looked at.
 async fn facts(cx: &AfterTurnCx, cursor: EntryId) -> Result<TurnFacts, SourceError> {
-    let last = cx.entries.last().and_then(step);
-    // A task that a call completed is looked at with the next turn of its session (requirement C3).
-    let came_to_rest =
-        cx.reason == TerminalReason::Done && last.is_some_and(|step| step.pairs().next().is_none());
-    if !came_to_rest {
-        return Ok(TurnFacts { end: cx.next(), came_to_rest, wrote: None });
-    }
     let wrote = if cursor < cx.began {
         let entries = behind(cx, cursor).await?;
         let own = cx.next().position().saturating_sub(cursor.position()).min(entries.len());
@@ -368,7 +396,7 @@ async fn facts(cx: &AfterTurnCx, cursor: EntryId) -> Result<TurnFacts, SourceErr
         let skip = cursor.position().saturating_sub(cx.began.position());
         wrote(cursor, cx.entries.get(skip..).unwrap_or_default())
     };
-    Ok(TurnFacts { end: cx.next(), came_to_rest, wrote })
+    Ok(TurnFacts { end: cx.next(), came_to_rest: true, wrote })
 }
 
 /// The stored entries from there on. The store gives all of them; of those before nothing is made. It comes to that only
@@ -382,7 +410,7 @@ async fn behind(cx: &AfterTurnCx, from: EntryId) -> Result<Vec<Entry>, SourceErr
 
 /// The last entry in which the agent wrote a memory.
 fn wrote(from: EntryId, entries: &[Entry]) -> Option<EntryId> {
-    let is_write = |entry: &Entry| step(entry).is_some_and(|step| written(step).next().is_some());
+    let is_write = |entry: &Entry| entry.as_step().is_some_and(|step| written(step).next().is_some());
     entries.iter().rposition(is_write).map(|at| EntryId::at(from.position() + at))
 }
 
@@ -398,13 +426,6 @@ fn written(step: &StepRecord) -> impl Iterator<Item = String> {
         let Paths { path, new_path } = input.to().ok()?;
         path.or(new_path)
     })
-}
-
-fn step(entry: &Entry) -> Option<&StepRecord> {
-    match entry {
-        Entry::Step(step) => Some(step),
-        Entry::User(_) | Entry::Note(_) | Entry::Boundary(_) => None,
-    }
 }
 
 /// How a message of the user begins.
@@ -454,15 +475,12 @@ fn extracted(
     Extracted { session: cx.session.clone(), extraction, outcome, written: paths, steps, usage, choice }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, MemoryError> + Send + 'static,
-) -> Result<T, SourceError> {
-    tokio::task::spawn_blocking(work).await.map_err(broken)?.map_err(broken)
+fn broken(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SourceError {
+    SourceError::new(EXTRACTION, cause)
 }
 
-fn broken(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SourceError {
-    SourceError::new("the extraction of memories", cause)
-}
+/// What a failure is one of.
+const EXTRACTION: &str = "the extraction of memories";
 
 /// Characters of a message that tell it from others.
 const BEGINS: usize = 120;

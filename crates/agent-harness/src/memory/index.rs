@@ -7,6 +7,7 @@ use agent_memory::{INDEX_FILE, IndexView, MemoryDir, instructions};
 use agent_prompt::{Fragment, Layer, Prompt, Session, Source, Value};
 use async_trait::async_trait;
 
+use super::on_disk;
 use crate::{PromptSource, SourceError};
 
 /// Tells a session that begins of memories, and which there are, in the layer [`Layer::Auto`].
@@ -29,15 +30,12 @@ impl MemoryIndex {
 impl PromptSource for MemoryIndex {
     async fn add_to(&self, prompt: &mut Prompt) -> Result<(), SourceError> {
         let memories = self.memories.clone();
-        let looked = tokio::task::spawn_blocking(move || memories.index()).await;
-        let index = looked
-            .map_err(|error| error.to_string())
-            .and_then(|index| index.map_err(|error| error.to_string()));
+        let index = on_disk("the index of memories", move || memories.index()).await;
         // What was learnt is a help and no policy: a session begins without, and says so.
         let index = match index {
             Ok(index) => index,
-            Err(why) => {
-                prompt.report(Diagnostic { what: KEY.to_owned(), why });
+            Err(error) => {
+                prompt.report(Diagnostic { what: KEY.to_owned(), why: error.to_string() });
                 return Ok(());
             }
         };

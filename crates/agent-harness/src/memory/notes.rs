@@ -12,6 +12,7 @@ use async_trait::async_trait;
 
 use super::notes_sessions::{AtWork, Sessions};
 use super::notes_view::{NotesOutcome, NotesReport, NotesStatus, NotesView};
+use super::on_disk;
 use crate::changes::model_name;
 use crate::{AfterStep, AfterStepCx, ForkedEnd, ForkedRun, NotesSource, SourceError, Watch};
 
@@ -167,7 +168,7 @@ impl NotesSource for NotesWriter {
             let covers_to = file.state()?.covers_to;
             Ok((covers_to, file.read()?))
         };
-        let (covers_to, text) = on_disk(file, read).await?;
+        let (covers_to, text) = on_disk(NOTES, move || read(&file)).await?;
         let text = text.filter(|text| covers_to.is_some() && !are_notes_empty(text));
         Ok(text.map(|text| SessionNotes { text, covers_to }))
     }
@@ -202,8 +203,8 @@ impl Step<'_> {
     /// What was kept of the last run. What cannot be read is nothing, and is replaced by the next run.
     async fn state(&self) -> Result<NotesState, SourceError> {
         self.on_disk(|file| match file.state() {
-            Err(MemoryError::Sidecar(error)) => {
-                tracing::warn!(%error, "what is kept beside the session notes begins anew");
+            Err(error @ MemoryError::Record { .. }) => {
+                tracing::warn!(%error, "what is known of the last run begins anew");
                 Ok(NotesState::default())
             }
             state => state,
@@ -220,17 +221,9 @@ impl Step<'_> {
         &self,
         work: impl FnOnce(&NotesFile) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        on_disk(self.file.clone(), work).await
+        let file = self.file.clone();
+        on_disk(NOTES, move || work(&file)).await
     }
-}
-
-/// Does what blocks on a thread that may.
-async fn on_disk<T: Send + 'static>(
-    file: NotesFile,
-    work: impl FnOnce(&NotesFile) -> Result<T, MemoryError> + Send + 'static,
-) -> Result<T, SourceError> {
-    let worked = tokio::task::spawn_blocking(move || work(&file)).await;
-    worked.map_err(unread)?.map_err(unread)
 }
 
 /// What came of a run, by how it ended and what the notes say before and after it.
@@ -259,8 +252,11 @@ fn outcome(ended: Result<ForkedEnd, String>, before: Option<&str>, after: Option
 }
 
 fn unread(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SourceError {
-    SourceError::new("the notes of the session", cause)
+    SourceError::new(NOTES, cause)
 }
+
+/// What a failure is one of.
+const NOTES: &str = "the notes of the session";
 
 /// Steps of a run: a look, changes, one that mends what failed, and the words at the end, with one to spare.
 const MAX_STEPS: u32 = 5;

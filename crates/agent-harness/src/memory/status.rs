@@ -57,6 +57,8 @@ pub enum ExtractionSkip {
     WroteItself,
     /// It was looked at already.
     NothingNew,
+    /// Another process is at the session; the turn is looked at with its next one.
+    Elsewhere,
     /// Three runs in a row failed.
     Paused,
 }

@@ -218,6 +218,40 @@ fn what_was_looked_at_is_not_looked_at_again() {
     });
 }
 
+/// Whoever else is at the session, in this process or another, looks at the same entries.
+#[test]
+fn one_of_all_processes_is_at_a_session() {
+    block(async {
+        let data = tempfile::tempdir().unwrap();
+        let cheap = ScriptedModel::new(texts(&["Nothing."]));
+        let desk = Desk::new(data.path(), Points::default(), texts(&["Hello.", "Hello."]), cheap);
+        let elsewhere = AutoFile::new(data.path(), &id()).claim().unwrap();
+        desk.say("hello").await;
+        assert_eq!((desk.why(), desk.asked().len()), (Some(ExtractionSkip::Elsewhere), 0));
+        drop(elsewhere);
+        desk.say("hello").await;
+        assert_eq!(desk.status().last.unwrap().extraction, range(0, 4, false));
+        assert!(AutoFile::new(data.path(), &id()).claim().unwrap().is_some(), "it let the session go");
+    });
+}
+
+#[test]
+fn of_what_is_damaged_all_is_looked_at_again() {
+    block(async {
+        let data = tempfile::tempdir().unwrap();
+        let cheap = ScriptedModel::new(texts(&["Nothing.", "Nothing."]));
+        let desk = Desk::new(data.path(), Points::default(), texts(&["Hello.", "Hello."]), cheap);
+        desk.say("hello").await;
+        assert_eq!(kept(data.path()).state.cursor, EntryId::at(2));
+        let folder = data.path().join("tmp").read_dir().unwrap().next().unwrap().unwrap().path();
+        #[expect(clippy::disallowed_methods, reason = "the test breaks the file")]
+        std::fs::write(folder.join("auto-memory.json"), "{").unwrap();
+        desk.say("hello").await;
+        assert_eq!(desk.status().last.unwrap().extraction, range(0, 4, false));
+        assert_eq!(kept(data.path()).state.cursor, EntryId::at(4));
+    });
+}
+
 #[test]
 fn what_did_not_come_to_rest_is_looked_at_with_the_next_turn() {
     block(async {
