@@ -1,29 +1,49 @@
-//! A session with those of its sub-agents: found by their names, deleted together.
+//! A session with those of its sub-agents: found by their names, held and deleted together.
 
 use agent_core::{SessionId, SessionSummary};
-use agent_store::{Store, StoreError};
+use agent_store::{Lease, Store, StoreError};
 
-/// Deletes a session with the sessions of its sub-agents, and theirs: nobody could take them up without it, and what they said
-/// is in its history. Answers which there were, the session itself first.
-///
-/// Nothing is deleted while another worker has one of them. After a crash on the way the session is still there, and deleting
-/// it again takes the rest.
-///
-/// # Errors
-/// [`StoreError::Missing`] for a session that does not exist, [`StoreError::Busy`] for one at work, and what the store says.
-pub async fn delete_family(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
-    // Also of a damaged one it is known what it keeps.
-    store.blobs(id).await?;
-    let mut family = vec![id.clone()];
-    family.extend(descendants(store, id).await?);
-    let mut leases = Vec::with_capacity(family.len());
-    for one in &family {
-        leases.push(store.lease(one).await?);
+/// A session with the sessions of its sub-agents, and theirs, held so that no worker takes one of them up.
+#[derive(Debug)]
+pub struct Family {
+    /// The session itself first, and every one behind its parent.
+    members: Vec<Lease>,
+}
+
+impl Family {
+    /// Holds a session and all below it, of a damaged one too.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] for a session that does not exist, [`StoreError::Busy`] when a worker has one of them, and what
+    /// the store says.
+    pub async fn hold(store: &dyn Store, id: &SessionId) -> Result<Self, StoreError> {
+        // Also of a damaged one it is known what it keeps.
+        store.blobs(id).await?;
+        let mut members = Vec::new();
+        for one in std::iter::once(id.clone()).chain(descendants(store, id).await?) {
+            members.push(store.lease(&one).await?);
+        }
+        Ok(Self { members })
     }
-    for lease in leases.into_iter().rev() {
-        store.delete(lease).await?;
+
+    /// Who they are, the session itself first.
+    pub fn ids(&self) -> impl Iterator<Item = &SessionId> {
+        self.members.iter().map(Lease::session)
     }
-    Ok(family)
+
+    /// Deletes them, those below first: nobody could take them up without it, and what they said is in its history. After a
+    /// crash on the way the session itself is still there, and deleting it again takes the rest. What is kept beside a session
+    /// is for the caller to remove, before this: a session of the same name that begins later must not go by it.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn delete(self, store: &dyn Store) -> Result<Vec<SessionId>, StoreError> {
+        let ids = self.ids().cloned().collect();
+        for lease in self.members.into_iter().rev() {
+            store.delete(lease).await?;
+        }
+        Ok(ids)
+    }
 }
 
 /// The sessions of sub-agents below this one: every one behind its parent.

@@ -79,7 +79,7 @@ pub use config::{Harness, HarnessConfig};
 pub use doctor::{CheckStatus, Checkup, Finding, examine};
 pub use error::{HarnessError, RequestError};
 pub use explain::{ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, MessageKind};
-pub use family::delete_family;
+pub use family::Family;
 pub use fork::{ForkedEnd, ForkedRun, fork_stored};
 pub use handed::Handed;
 pub use hooks::{

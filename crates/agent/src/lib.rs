@@ -77,13 +77,13 @@ pub use agent_harness::{
     AfterStep, AfterStepCx, AfterTurn, AfterTurnCx, AllowAll, Answer, AskLater, AskPolicy, Asker, AskerError,
     Background, CallChanges, CallCx, CheckStatus, Checkup, ChildKind, Children, ChildrenError, Clock,
     CompactedTier, Compaction, Connection, ContextCx, ContextSource, Drained, Environment,
-    ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Finding, ForkedEnd,
-    ForkedRun, Handed, Harness, HarnessConfig, HarnessError, InboxView, Jitter, MessageKind, ModelSpending,
-    ModelView, Next, NobodyToAsk, NotesOutcome, NotesReport, NotesSource, NotesStatus, NotesView,
-    NotesWriter, Observed, PermissionView, PostCompact, PostCompactCx, PrepareCall, Process, ProcessConfig,
-    PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy, RootIsSet, RoundSummaries, RuleSink,
-    RuleSinkError, Run, Secret, Session, SessionView, SourceError, Spending, StepReport, SystemClock,
-    TurnEnd, Watch, Workspace, delete_family, fork_stored,
+    ExplainedBreakpoint, ExplainedMessage, ExplainedPart, ExplainedRequest, FailedTier, Family, Finding,
+    ForkedEnd, ForkedRun, Handed, Harness, HarnessConfig, HarnessError, InboxView, Jitter, MessageKind,
+    ModelSpending, ModelView, Next, NobodyToAsk, NotesOutcome, NotesReport, NotesSource, NotesStatus,
+    NotesView, NotesWriter, Observed, PermissionView, PostCompact, PostCompactCx, PrepareCall, Process,
+    ProcessConfig, PromptSource, RandomJitter, ReadsView, RequestError, RetryPolicy, RootIsSet,
+    RoundSummaries, RuleSink, RuleSinkError, Run, Secret, Session, SessionView, SourceError, Spending,
+    StepReport, SystemClock, TurnEnd, Watch, Workspace, fork_stored,
 };
 pub use agent_memory::NotesPolicy;
 pub use agent_store::{

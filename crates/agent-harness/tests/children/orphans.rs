@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{EventBody, Heard, Reply as Answer, SessionId, TerminalReason, ToolOutput, UserMessage};
-use agent_harness::{AskLater, Children, Run, delete_family};
+use agent_harness::{AskLater, Children, Family, Run};
 use agent_store::{Store, StoreError};
 use agent_testkit::Reply;
 
@@ -205,14 +205,16 @@ fn a_session_is_deleted_with_its_children() {
         assert_eq!(all.len(), 4, "{all:?}");
         let grandchild = all.iter().max_by_key(|id| id.as_str().len()).unwrap().clone();
         let lease = store.lease(&grandchild).await.unwrap();
-        let refused = delete_family(&store, &id()).await.unwrap_err();
+        let refused = Family::hold(&store, &id()).await.unwrap_err();
         assert!(matches!(refused, StoreError::Busy { .. }), "{refused}");
         assert_eq!(store.sessions().await.unwrap().len(), 4, "nothing of it");
         drop(lease);
-        let deleted = delete_family(&store, &id()).await.unwrap();
+        let held = Family::hold(&store, &id()).await.unwrap();
+        assert!(matches!(store.lease(&grandchild).await, Err(StoreError::Busy { .. })));
+        let deleted = held.delete(&store).await.unwrap();
         assert_eq!((deleted.len(), &deleted[0], &deleted[2]), (3, &id(), &grandchild));
         assert_eq!(ids(store.sessions().await.unwrap()), [other]);
-        let missing = delete_family(&store, &id()).await.unwrap_err();
+        let missing = Family::hold(&store, &id()).await.unwrap_err();
         assert!(matches!(missing, StoreError::Missing(_)), "{missing}");
     });
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agent::memory::AutoFile;
-use agent::{Clock, EntryId, LeftOut, SessionId, SqliteStore, Store, SystemClock};
+use agent::{Clock, EntryId, Family, LeftOut, SessionId, SqliteStore, Store, SystemClock};
 use agent_memory::NotesFile;
 
 use super::found;
@@ -74,8 +74,13 @@ pub(crate) async fn delete(args: DeleteArgs) -> Result<ExitCode, CliError> {
     for id in args.ids {
         let id = SessionId::new(id)?;
         let store = found(args.data.data_dir.clone(), &id).await?;
-        for deleted in agent::delete_family(&store, &id).await? {
-            // What is kept beside a session goes with it: one of the same name that begins later must not go by it.
+        let family = Family::hold(&store, &id).await?;
+        // First, so that a session of the same name that begins later never finds it, wherever this process dies.
+        for one in family.ids() {
+            NotesFile::new(&data, one).remove()?;
+        }
+        for deleted in family.delete(&store).await? {
+            // What a run beside it wrote meanwhile.
             NotesFile::new(&data, &deleted).remove()?;
             writeln!(stdout(), "deleted {deleted}")?;
         }
