@@ -11,7 +11,6 @@ use crate::args::{AskMode, ReplyArgs, ResumeArgs};
 use crate::assemble;
 use crate::env;
 use crate::error::CliError;
-use crate::memory;
 use crate::show::{JsonScreen, Screen, TextScreen};
 use crate::tell;
 
@@ -28,15 +27,15 @@ pub(crate) async fn resume(mut args: ResumeArgs, key: Option<String>) -> Result<
     assemble::check_workspace(&args.agent, &id).await?;
     let (agent, extractor) = assemble::agent(&args.agent, key)?;
     let session = agent.session(id);
-    let code = if args.json {
-        go_on(&session, reply, &args, &mut JsonScreen(stdout())).await
+    if args.json {
+        let screen = &mut JsonScreen(stdout());
+        let code = go_on(&session, reply, &args, screen).await;
+        run::leave(&agent, extractor.as_ref(), code, screen).await
     } else {
-        go_on(&session, reply, &args, &mut TextScreen::new(stdout())).await
-    };
-    let left = memory::leave(&agent, extractor.as_ref()).await;
-    let code = code?;
-    left?;
-    Ok(code)
+        let screen = &mut TextScreen::new(stdout());
+        let code = go_on(&session, reply, &args, screen).await;
+        run::leave(&agent, extractor.as_ref(), code, screen).await
+    }
 }
 
 async fn go_on(

@@ -2,7 +2,9 @@
 
 use std::io::stdout;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use agent::memory::MemoryExtractor;
 use agent::{Agent, Handed, ParkKind, Run, Session, SessionId, TerminalReason, TurnEnd};
 
 use super::signals::Signals;
@@ -29,14 +31,28 @@ pub(crate) async fn run(args: RunArgs, key: Option<String>) -> Result<ExitCode, 
     let session = agent.session(id);
     let run =
         session.send(args.prompt.as_str()).await.map_err(|error| CliError::of_run(error, &args.agent))?;
-    let code = if args.json {
-        to_the_end(&session, run, &args.agent, &mut JsonScreen(stdout())).await
+    if args.json {
+        let screen = &mut JsonScreen(stdout());
+        let code = to_the_end(&session, run, &args.agent, screen).await;
+        leave(&agent, extractor.as_ref(), code, screen).await
     } else {
-        to_the_end(&session, run, &args.agent, &mut TextScreen::new(stdout())).await
-    };
-    let left = memory::leave(&agent, extractor.as_ref()).await;
+        let screen = &mut TextScreen::new(stdout());
+        let code = to_the_end(&session, run, &args.agent, screen).await;
+        leave(&agent, extractor.as_ref(), code, screen).await
+    }
+}
+
+/// Waits for what is behind the turn, and shows what all of it cost; a failure of the turn itself comes first.
+pub(crate) async fn leave(
+    agent: &Agent,
+    extractor: Option<&Arc<MemoryExtractor>>,
+    code: Result<ExitCode, CliError>,
+    screen: &mut impl Screen,
+) -> Result<ExitCode, CliError> {
+    let left = memory::leave(agent, extractor).await;
     let code = code?;
     left?;
+    screen.spent(&agent.harness().config().process.spent())?;
     Ok(code)
 }
 
@@ -62,7 +78,6 @@ pub(crate) async fn to_the_end(
         };
         let Some((request, reply)) = answer else {
             screen.end(&end, session.id().as_str())?;
-            screen.spent(&session.process().spent())?;
             if is_parked(&end) {
                 parked::tell_how(session.id(), &end.requests, args)?;
             }
