@@ -6,8 +6,9 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct KeptArgs {
-    /// Keep memories of the project: a session that begins is told which there are, the tool `memory` reads and writes them, and
-    /// what a turn taught is extracted behind it. Also on with {"memory": {"on": true}} in the user's settings
+    /// Keep memories of the project: a session that begins is told which there are, the tool `memory` reads and writes them,
+    /// what a turn taught is extracted behind it, and notes are kept on a long session. The last two ask the model more often.
+    /// Also on with {"memory": {"on": true}} in the user's, local or managed settings
     #[arg(long)]
     pub(crate) memory: bool,
     /// The directory of memories, in place of the project's; with it, memories are kept
